@@ -43,6 +43,7 @@ def ranks_spec(*command: str, **options: Any) -> Any:
         ({"mpi_procs": "1..8", "baselines": ("ranks=4",)}, IntRange(1, 8), 4),
         ({"ppn": "1,2", "hosts": "h1:4,h2:4", "mpi_procs": 4}, Choice((1, 2)), 2),
         ({"knobs": ("ranks",), "hosts": "h1:4,h2:4"}, Choice((1, 2, 4)), 4),
+        ({"mpi_procs": "1..16", "hosts": "h1,h2"}, IntRange(1, 16), 16),
     ],
 )  # fmt: skip
 def test_the_numbers_that_are_tried_and_the_baseline(
@@ -120,6 +121,7 @@ def test_more_ranks_change_the_numerics_of_a_trainer_unless_they_share_a_batch()
         (OWN, {"mpi_procs": "1..8", "hosts": "h1:4,h2:4"}, "8 ranks on a host, but h1 has 4 slots"),
         (OWN, {"knobs": ("ranks",), "mpi_procs": 5, "hosts": "h1:4,h2:4"},
          "--mpi-procs 5 is 5 ranks on 2 hosts"),
+        (OWN, {"knobs": ("ranks",), "hosts": "h1,h2"}, "--hosts gives no slots"),
         (OWN, {"mpi_procs": "1,2", "ppn": "1,2"}, "--mpi-procs and --ppn both list ranks"),
         (OWN, {"mpi_procs": "1,2", "baselines": ("ranks=0",)}, "the baseline: ranks cannot be 0"),
         (OWN, {"baselines": ("ranks=2",)}, "--baseline ranks: the ranks are not tuned"),

@@ -86,9 +86,8 @@ def select(
         if [other for other, _ in baselines].count(name) > 1:
             raise UsageError(f"--baseline {name} is given twice", "keep one of them")
         if name == RANKS and RANKS not in entries:
-            raise UsageError(
-                f"--baseline {name}: the ranks are not tuned", f"-n {text} says how many"
-            )
+            hint = f"-n {text} says how many there are"
+            raise UsageError(f"--baseline {name}: the ranks are not tuned", hint)
         if name not in (*in_command, RANKS):
             raise UsageError(
                 f"--baseline {name}={text}: the command has no {{{name}}}",

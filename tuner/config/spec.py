@@ -248,7 +248,7 @@ def _layout(
     """Return where the ranks run, the hosts that could take the place of any of them, and slots.
 
     If the ranks are tuned, this is how the baseline runs: with as many as ``--mpi-procs`` says,
-    else with as many as each host has slots, or this one has cores, as far as they are tried.
+    else with as many as a host has slots, or this one cores; of hosts without slots the most.
     """
     (ranks, ppn), rank_counts = map(study.option, ("mpi_procs", "ppn")), chosen.rank_counts
     offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
@@ -260,12 +260,13 @@ def _layout(
         ppn = (ranks and max(numbers)) if isinstance(ppn, str) else ppn
         if offers:  # each number must fit
             hosts.place(offers, source=source, ppn=max(numbers), oversubscribe=oversubscribes)
-        if not (ranks or ppn):
-            fitting = [number for number in numbers if number <= (slots or machine.usable_cores)]
-            default = max(fitting, default=min(numbers))
-            ppn = default if rank_counts.default is None else rank_counts.default
-            row, own = table.knob(RANKS), Choice((ppn,))
+        row, most = table.knob(RANKS), slots or (max(numbers) if offers else machine.usable_cores)
+        if rank_counts.default is not None:
+            own = Choice((rank_counts.default,))
             domains.check_against(row, own, where="the baseline")
+            ppn = ppn or (None if ranks else rank_counts.default)
+        elif not (ranks or ppn) and (rank_counts.domain != row.domain or slots or not offers):
+            ppn = max((number for number in numbers if number <= most), default=min(numbers))
     if study.option("launcher") == "none":
         if offers:
             raise UsageError(
