@@ -55,6 +55,11 @@ def test_the_numbers_that_are_tried_and_the_baseline(
     assert not spec.rank_counts.changes_numerics
 
 
+def test_the_baseline_has_a_rank_on_each_gpu() -> None:
+    with_gpus = replace(EIGHT, gpus=("A100", "A100"))
+    assert ranks_spec(machine=with_gpus, mpi_procs="1..8").layout.ranks == 2
+
+
 def test_a_launch_has_the_ranks_of_its_setting_and_the_program_is_told() -> None:
     spec = ranks_spec("./solver", "-n{ranks}", mpi_procs="1..8", machine=EIGHT)
     for setting, ranks in ((Setting.of({"ranks": 2}), 2), (BASELINE, 8)):

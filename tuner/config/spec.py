@@ -248,7 +248,8 @@ def _layout(
     """Return where the ranks run, the hosts that could take the place of any of them, and slots.
 
     If the ranks are tuned, this is how the baseline runs: with as many as ``--mpi-procs`` says,
-    else with as many as a host has slots, or this one cores; of hosts without slots the most.
+    else with as many as a host has slots, or this one GPUs, or without them cores; of hosts without
+    slots with the most that are tried.
     """
     (ranks, ppn), rank_counts = map(study.option, ("mpi_procs", "ppn")), chosen.rank_counts
     offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
@@ -260,7 +261,8 @@ def _layout(
         ppn = (ranks and max(numbers)) if isinstance(ppn, str) else ppn
         if offers:  # each number must fit
             hosts.place(offers, source=source, ppn=max(numbers), oversubscribe=oversubscribes)
-        row, most = table.knob(RANKS), slots or (max(numbers) if offers else machine.usable_cores)
+        row, places = table.knob(RANKS), len(machine.gpus) or machine.usable_cores
+        most = slots or (max(numbers) if offers else places)
         if rank_counts.default is not None:
             own = Choice((rank_counts.default,))
             domains.check_against(row, own, where="the baseline")
