@@ -42,6 +42,7 @@ class Job:
     reason: str = "out of memory"  # of its failures
     best_s: float = 15.0
     grows: bool = True  # the noise, with how overfull the cores are
+    cold: Sequence[str] = ()  # knobs that need a launch of their own
 
 
 def up_to(low: int, high: int) -> list[int]:
@@ -64,7 +65,7 @@ def slower(one: float, other: float) -> float:
     return math.pow(one**5 + other**5, 0.2)
 
 
-T, W, CV = "omp_threads", "iterator_workers", "opencv_threads"
+N, T, W, CV = "ranks", "omp_threads", "iterator_workers", "opencv_threads"
 R = up_to
 
 #: Of each kind: as many to choose on as to report.
@@ -233,6 +234,54 @@ def _two(name: str, rng: random.Random) -> Job:
     )  # fmt: skip
 
 
+def _hybrid(name: str, rng: random.Random) -> Job:
+    """Ranks x threads share the cores; some have a third knob, of where they run or of loading."""
+    draw, kinds = rng.uniform, ["numa", "messages", "amdahl"]
+    kind = name.split("-")[1]
+    refuses: Callable[..., bool] = rng.choice([  # a grid that the ranks must divide
+        lambda n, *_: n > 1 and n % 2 == 1,
+        lambda n, *_: n & (n - 1) > 0,
+        lambda n, *_: round(n ** (1 / 3)) ** 3 != n,
+    ])  # fmt: skip
+    serial, memory, per_rank = {
+        "numa": (0.0, draw(1, 3), draw(0.02, 0.5)),  # bound by memory
+        "messages": (draw(0.005, 0.05), 0.0, draw(0.5, 3)),  # of the ranks: a middle split wins
+        "amdahl": (draw(0.05, 0.5), 0.0, draw(0, 0.1)),  # in a rank: a thread each wins
+    }[kind if kind in kinds else rng.choice(kinds)]
+    far, half = draw(0.3, 1.5), draw(0.1, 0.6)  # memory: of another node; cores that saturate it
+    latency, forks, apart, loading = draw(0, 0.03), draw(0, 0.03), draw(0, 0.12), draw(0.1, 1)
+    power, nodes, cores = draw(0.4, 0.9), rng.choice([2, 4]), rng.choice([8, 16, 24, 32, 64, 128])
+    most, size = max(16, cores), 0
+    scale = [n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128) if n <= most]
+    bound, loads = {"bind_to": ["none", "core", "numa"]}, {W: [0, 1, 2, 3, 4, 6, 8]}
+    knobs: dict[str, Values] = {}
+    while not 200 <= size <= 2000:
+        of_ranks = [R(1, most)] if kind not in kinds else [R(1, most), scale]
+        knobs = {N: rng.choice(of_ranks), T: rng.choice([R(1, most), scale])}
+        knobs |= rng.choice([{}, bound, {"cores_per_rank": ["unset", "share"]}, loads])
+        size = math.prod(map(len, knobs.values()))
+
+    def time(n: int, t: int, x: Any = "") -> float:
+        w, own, busy = x if W in knobs else 0, max(1.0, cores / n), min(1.0, n * t / cores)
+        nodes_of_rank = min(nodes, max(1.0, t * nodes / cores))
+        work = (serial + (1 - serial) / min(t, own)) * cores / min(n, cores)
+        waits = memory * (1 + half / busy) / (1 + half) * (1 + far * (1 - 1 / nodes_of_rank))
+        step = slower(work, waits) + latency * math.log2(n) + per_rank * n / cores
+        step += forks * math.log2(t) + (apart if x in ("none", "unset") else 0)
+        if W in knobs:
+            step = slower(step, loading * own / max(0.5, w))
+        cores_of_rank = {"core": 1.0, "numa": cores / nodes, "share": own}.get(str(x), cores)
+        return step * max(over(n * (t + w), cores, power), over(t, cores_of_rank, 1))
+
+    default = rng.choice([(cores, 1), (cores, most), (1, most)])  # a launcher binds, or does not
+    return Job(
+        name, knobs, cores, cores, rng.randint(60, 200), time,
+        (*default, *[values[0] for values in knobs.values()][2:]), draw(3, 8), draw(0.02, 0.05),
+        fails=(lambda *_: False) if kind in kinds else refuses, reason="the grid does not divide",
+        best_s=draw(10, 20), grows=rng.random() < 0.5, cold=list(knobs.keys() - {T, W}),
+    )  # fmt: skip
+
+
 KINDS: Mapping[str, Callable[[str, random.Random], Job]] = {
     "corner": _corner,
     "few": _few,
@@ -240,6 +289,7 @@ KINDS: Mapping[str, Callable[[str, random.Random], Job]] = {
     "augment": _augment,
     "six": _six,
     "two": _two,
+    **dict.fromkeys(("numa", "messages", "amdahl", "refused"), _hybrid),
 }
 
 
@@ -277,6 +327,7 @@ def document(job: Job, seed: int, runs: int = 30) -> dict[str, Any]:
         "ranks": job.ranks,
         "iterations": job.iterations,
         "knobs": {name: list(values) for name, values in job.knobs.items()},
+        "cold": list(job.cold),
         "default": dict(zip(job.knobs, job.default, strict=True)),
         "run_columns": ["startup_s", "first_iteration_s", "elapsed_s"],
         "points": points,
@@ -286,7 +337,7 @@ def document(job: Job, seed: int, runs: int = 30) -> dict[str, Any]:
 def _sd(job: Job, setting: Mapping[str, Any]) -> float:
     """The spread of a setting's runs: larger where the cores are overfull."""
     threads, workers, each = setting.get(T, 1), setting.get(W, 0), setting.get(CV, 1)
-    full = job.ranks * (threads + workers * each) / job.cores
+    full = setting.get(N, job.ranks) * (threads + workers * each) / job.cores
     if not job.grows or full <= 1:
         return job.sd
     return min(0.15, job.sd * (1 + math.log2(full)))

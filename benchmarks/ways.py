@@ -1,6 +1,6 @@
 """Ways to search, beside each other: what was tried, with what each of them costs and finds.
 
-    python -m benchmarks.ways [--seeds 10] [--plot FILE.png] [SURFACE.json ...]
+    python -m benchmarks.ways [SURFACE.json ...] [--seeds 10] [--plot FILE.png] [--ways tune ...]
 
 Each is a `Policy` as `tune`'s own, replayed on every surface (those of `surfaces/` and those of
 `synthetic.py`). Costs are in best runs; regrets are capped at 50 %. The plot shows what is known
@@ -324,11 +324,12 @@ def main() -> None:
     parser.add_argument("surfaces", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS, metavar="WAY")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         ours = sorted(SURFACES.glob("*.json"))
         paths = options.surfaces or [*ours, *synthetic.write(Path(folder))]
-        tasks = list(product(WAYS, paths, range(options.seeds)))
+        tasks = list(product(options.ways, paths, range(options.seeds)))
         with ProcessPoolExecutor(JOBS) as pool:
             results = list(pool.map(study, tasks, chunksize=4))
     print(f"{len(paths)} surfaces, {options.seeds} seeds; costs in best runs")

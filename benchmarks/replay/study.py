@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.replay.machine import VirtualMachine
 from benchmarks.replay.surface import Surface
 from benchmarks.replay.windows import LiveMachine
+from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.model import (
+    RANKS,
     Choice,
     Conclusion,
     Env,
@@ -22,6 +24,7 @@ from tuner.model import (
     Layout,
     Machine,
     Purpose,
+    RankCount,
     Result,
     Setting,
     StudySpec,
@@ -93,7 +96,7 @@ def spec(
             Knob(
                 name,
                 Choice(values),
-                Env((name.upper(),)),
+                RankCount() if name == RANKS else Env((name.upper(),)),
                 default=default,
                 live=name not in surface.cold,
             )
@@ -103,6 +106,7 @@ def spec(
         seed=seed,
         live="off",
         compare="in-turn",  # as the recorded launches were made
+        oversubscription=OVERSUBSCRIPTION if RANKS in surface.knobs else None,  # as in `tune`
     )
     return replace(made, **dict(options or {}))  # type: ignore[arg-type]
 
