@@ -35,7 +35,10 @@ from tuner.model import (
     Env,
     Failed,
     FailureKind,
+    IntRange,
+    Knob,
     Purpose,
+    RankCount,
     Result,
     Setting,
     Stopped,
@@ -168,6 +171,16 @@ def test_two_settings_and_the_baseline_that_fail_alike_end_the_study(folder: Pat
     assert len(set(runner.settings[1:-1])) == 2 and runner.settings[-1] == BASELINE
     assert len(runner.settings) == 1 + 3
     assert row_in(folder).state is StudyState.FAILED
+
+
+def test_a_program_that_refuses_the_ranks_of_the_baseline_is_tried_with_one(folder: Path) -> None:
+    ranks = Knob("ranks", IntRange(1, 4), RankCount(), default=4)
+
+    def time_s(setting: Setting) -> float | Failed:
+        return 8.0 if setting.as_dict().get("ranks") == 1 else CRASH
+
+    result = study_in(folder, FakeRunner(time_s), replace(SPEC, knobs=(ranks, *SPEC.knobs)))
+    assert result.best is not None and result.best.setting.as_dict()["ranks"] == 1
 
 
 def test_an_overridden_knob_is_dropped_with_a_note(folder: Path) -> None:

@@ -237,12 +237,16 @@ class History:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether nothing has worked, and the fault is not the settings'."""
+        """Whether nothing has worked, and the fault is not the settings'.
+
+        A program may refuse the baseline's number of ranks.
+        """
         if any(record.outcome.samples for record in self.valid):
             return False
         kinds = {getattr(record.outcome.ending, "kind", None) for record in self.valid}
         enough = GIVE_UP_AFTER
-        if self.default in self.tried and kinds.isdisjoint({*SHORTAGES, FailureKind.LIMIT, None}):
+        is_crash = kinds.isdisjoint({*SHORTAGES, FailureKind.LIMIT, None})
+        if self.default in self.tried and is_crash and not self.spec.rank_counts:
             enough = FEW + 1  # with the baseline
         return len(self.valid) >= enough
 
