@@ -97,7 +97,7 @@ def test_without_a_launcher_the_program_starts_its_own_ranks() -> None:
 def test_guesses_divide_the_cores_and_what_asks_for_too_many_is_left_out() -> None:
     spec = ranks_spec(mpi_procs="1..16", knobs=("omp_threads=1..16",), machine=EIGHT)
     guesses = [guess.as_dict() for guess in space.guesses(spec)]
-    assert [(guess["ranks"], guess["omp_threads"]) for guess in guesses] == [(8, 1), (2, 4)]
+    assert [(guess["ranks"], guess["omp_threads"]) for guess in guesses] == [(8, 1), (2, 4), (1, 8)]
     assert core_budget.most_demand(spec) == 4.0
     assert "ranks x (threads" in core_budget.summary(spec)
 

@@ -103,3 +103,12 @@ def test_chances_are_chances(bad: list[Key], good: Key) -> None:
     chance = chance_of_failure(GRID, GRID.all, groups)
     assert ((chance >= 0) & (chance <= 1)).all()
     assert chance_of_failure(GRID, GRID.rows([good]), groups)[0] == 0
+
+
+def test_two_refused_odd_numbers_of_ranks_speak_against_the_other_odd_ones() -> None:
+    space = Space((KnobAxis("ranks", tuple(range(1, 17)), "ranks"), KnobAxis("x", (1, 2))), 16, 16)
+    grid, groups = Grid(space), failed((3, 1), (7, 1))
+    groups[16, 1] = Group((16, 1), finished=[1.0], launches=1)
+    chances = chance_of_failure(grid, grid.rows([(ranks, 2) for ranks in range(1, 17)]), groups)
+    of_odd_ones, of_others = chances[2::2], [chances[0], *chances[1::2]]
+    assert min(of_odd_ones) > 0.8 and max(of_others) < 0.5

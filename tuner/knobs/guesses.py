@@ -28,6 +28,8 @@ GUESSES: tuple[Mapping[str, Value], ...] = (
     },
     {"ranks": SHARE, "threads": 1, "workers": 1, "worker_threads": 1, "bind_to": "none"},
     {"ranks": ROOT, "threads": SHARE, "workers": SHARE, "worker_threads": 1, "bind_to": "none"},
+    # Few programs refuse one rank.
+    {"ranks": 1, "threads": SHARE, "workers": SHARE, "worker_threads": 1, "bind_to": "none"},
 )
 
 

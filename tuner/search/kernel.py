@@ -12,7 +12,7 @@ of all, and a short exponential kernel for kinks that the smooth parts miss.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Prior:
     demand_length: tuple[float, float] = (1.5, 0.4)
     over_slope: tuple[float, float] = (0.35, 0.25)  # per octave of demand over the cores
     under_slope: tuple[float, float] = (-0.15, 0.2)  # per octave of demand below the cores
+    under_slope_of_ranks: tuple[float, float] = (-0.35, 0.2)  # if the ranks are tuned
     rough: tuple[float, float] = (0.03, 0.7)
     rough_length: float = 0.5  # octaves
     noise: tuple[float, float] = (0.03, 0.5)  # of a single run
@@ -59,6 +60,8 @@ class Kernel:
     """
 
     def __init__(self, grid: Grid, prior: Prior = PRIOR) -> None:
+        if any(knob.role == "ranks" for knob in grid.space.knobs):
+            prior = replace(prior, under_slope=prior.under_slope_of_ranks)
         self.grid, self.prior = grid, prior
         self._closeness: list[Floats] = []  # for each knob how far its values share a kink
         for knob, octaves in zip(grid.space.knobs, grid.octaves, strict=True):

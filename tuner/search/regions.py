@@ -58,7 +58,9 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 
     failures = sum((nearness(row) for row in failed_rows), np.zeros(len(rows)))
     successes = sum((nearness(row) for row in rows_that_ran), np.zeros(len(rows)))
-    chance = failures / (failures + successes)
+    # Of numbers of ranks some are refused amid others that run: far from all the chance is 0.1.
+    far = 0.1 if rank_counts else 0.0
+    chance = (failures + 0.1 * far) / (failures + successes + far)
     rising = [knob.ordered and knob.role != "ranks" for knob in grid.space.knobs]
     for row in rows_that_ran:
         chance[grid.beyond(rows, row, rising, below=True)] = 0.0
