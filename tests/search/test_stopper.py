@@ -97,7 +97,7 @@ def test_an_even_run_finishes_at_its_pace(pace_s: float, entries: int, slow_star
 def test_the_spread_of_a_forecast_is_that_of_a_random_walk() -> None:
     """Table 5.2: sigma * sqrt(h (1 + h / m)), here all of sigma the prior's."""
     finish_s, log_sd = by_drift(even(0.1, 5), 90, 0.2)
-    sigma_s = 0.2 * 1.0 * math.sqrt(2 / 5)
+    sigma_s = 0.2 * 1.0 * math.sqrt(3 / 6)
     assert finish_s * log_sd == pytest.approx(sigma_s * math.sqrt(4 * (1 + 4 / 4)))
 
 

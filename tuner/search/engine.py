@@ -81,7 +81,7 @@ class Search:
         best, noise = state.best, state.noise
         if best is None:
             return None, noise
-        limit = Limit(math.exp(best.log_s), log_se=best.se)
+        limit = Limit(math.exp(best.log_s), log_se=min(best.se, 0.1))
         if purpose is Purpose.BASELINE:
             # The baseline should run to its end, which shows its result, unless it is far slower.
             limit = replace(limit, log_se=0.0, factor=BASELINE_TIMES)
@@ -171,7 +171,7 @@ class Search:
         return len(launches) == 1 and launches[0].ending == "failed" and launches[0].by_chance
 
     def _before_any_finished(self, state: State) -> Proposal | Done:
-        """Propose a setting that fills the cores, with half of them after each that failed."""
+        """Propose a setting that fills the cores, with fewer of them after each that failed."""
         rows = candidates(self._kernel, state.groups, state.rng)
         untried = rows[~ruled_out(self._grid, rows, state.groups)]
         untried = untried[[self._grid.key(row) not in state.groups for row in untried]]
@@ -179,7 +179,8 @@ class Search:
             return Done("exhausted")
         if state.is_full:
             return Done("trials")
-        pick = int(np.argmin(np.abs(self._grid.demand(untried) + len(state.groups))))
+        octaves_below_full = len(state.groups) * 0.3
+        pick = int(np.argmin(np.abs(self._grid.demand(untried) + octaves_below_full)))
         return self._propose(untried[pick], state)
 
     def _weigh(self, state: State, fitted: Gaussian, best: Incumbent) -> Proposal | Done:
@@ -193,7 +194,7 @@ class Search:
                 return self._propose(scored.rows[neighbour], state)
             return Done("trials" if is_full else "exhausted" if all_tried else "converged")
         pick = int(np.argmax(scored.gain / scored.cost_s()))
-        if scored.gain[pick] <= 0:
+        if scored.gain[pick] <= (self.options.until * 0.1 if is_full else 0.0):  # only repeats
             return Done("trials" if is_full else "exhausted")
         return self._propose(scored.rows[pick], state)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.grid import Floats, Key, Rows
+from tuner.search.grid import Floats, Grid, Key, Rows
 from tuner.search.kernel import Kernel
 from tuner.search.launch_groups import OUTLIER, Group, Groups, fastest
 
@@ -26,9 +26,6 @@ _DRAWS = 1000
 
 #: Settings that are five times slower than the best (a logarithm) and more count about alike.
 CEILING = 1.6
-
-#: Most settings are slower than the fastest by about this logarithm.
-_OTHERS_SLOWER = 0.3
 
 #: A model is made of this many of the fastest settings, and of this many of the others.
 _FASTEST, _OTHERS = 110, 50
@@ -53,7 +50,7 @@ class Gaussian:
         self.kernel, self.data = kernel, data
         self._points = kernel.grid.points(data.rows)
         residual = data.log_s - kernel.mean(self._points.demand)
-        self._level = float(np.min(residual)) + _OTHERS_SLOWER
+        self._level = float(np.min(residual)) + 0.3  # most settings are slower than the fastest
         self._residual = residual - self._level
         self._scale = kernel.noise_scale(self._points.demand)
         self._theta, self._weight = self._draws(np.random.default_rng(seed))
@@ -74,7 +71,7 @@ class Gaussian:
             theta = np.concatenate([theta[best], new])
             score = np.concatenate([score[best], self._score(new, middle, spread)])
         order = np.argsort(-score)[:_KEPT]
-        weight = np.exp(score[order] - score[order[0]])
+        weight = np.exp(np.clip(score[order] - score[order[0]], -8, 0))
         return theta[order], weight / weight.sum()
 
     def _noisy(self, theta: Floats, tables: list[Floats]) -> Floats:
@@ -168,7 +165,7 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     log_s, runs, var = np.array([e for _, e in estimates]).T
     excess = log_s - fastest_log_s - ceiling  # a ratio above the ceiling counts as little above it
     loss = np.where(excess > 0, ceiling + 0.2 * np.minimum(2.0, excess), log_s - fastest_log_s)
-    repeats_var, dof = _repeats(kernel, chosen_groups)
+    repeats_var, dof = _repeats(kernel.grid, chosen_groups, kernel.prior.noise_over)
     data = Evidence(
         rows=kernel.grid.rows([g.key for g in chosen_groups]),
         log_s=fastest_log_s + loss,
@@ -180,7 +177,7 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     return Gaussian(kernel, data, seed)
 
 
-def _repeats(kernel: Kernel, groups: list[Group]) -> tuple[float, int]:
+def _repeats(grid: Grid, groups: list[Group], noise_over: float) -> tuple[float, int]:
     """Return the pooled variance of repeats, in units of the noise scale, and its freedoms."""
     squares, dof = 0.0, 0
     for group in groups:
@@ -188,9 +185,9 @@ def _repeats(kernel: Kernel, groups: list[Group]) -> tuple[float, int]:
         usual = [x for x in group.finished if abs(x - middle) <= OUTLIER]
         if len(usual) < 2:
             continue
-        demand = kernel.grid.demand(kernel.grid.rows([group.key]))
-        deviations = (np.array(usual) - np.mean(usual)) / kernel.noise_scale(demand)
-        squares += float((deviations**2).sum())
+        over = max(0.0, float(grid.demand(grid.rows([group.key]))[0]))
+        mean = float(np.mean(usual))
+        squares += sum(((x - mean) / (1 + noise_over * over)) ** 2 for x in usual)
         dof += len(usual) - 1
     return (squares / dof if dof else 0.0), dof
 
@@ -202,7 +199,7 @@ class Incumbent:
     key: Key
     log_s: float
     se: float
-    second_log_s: float  # the lowest estimate of another setting; presumed if there is none
+    second_log_s: float  # the lowest estimate of another setting; without any 35 % above this one
 
 
 def incumbent(model: Gaussian, groups: Groups) -> Incumbent | None:
@@ -213,5 +210,5 @@ def incumbent(model: Gaussian, groups: Groups) -> Incumbent | None:
     mean, se = model.predict(model.kernel.grid.rows(keys))
     best = int(np.argmin(mean))
     other_means = np.delete(mean, best)
-    second_log_s = other_means.min() if len(other_means) else mean[best] + _OTHERS_SLOWER
-    return Incumbent(keys[best], float(mean[best]), float(se[best]), float(second_log_s))
+    second_log_s = float(other_means.min()) if len(other_means) else float(mean[best]) + 0.3
+    return Incumbent(keys[best], float(mean[best]), float(se[best]), second_log_s)

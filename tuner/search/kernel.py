@@ -36,6 +36,7 @@ class Prior:
     demand: tuple[float, float] = (0.2, 0.7)  # of the core demand
     product: tuple[float, float] = (0.12, 0.9)  # of all knobs together
     length: tuple[float, float] = (1.6, 0.5)  # octaves over which an effect changes
+    length_share: float = 0.35  # of the knob's span, where that is longer
     demand_length: tuple[float, float] = (1.5, 0.4)
     over_slope: tuple[float, float] = (0.35, 0.25)  # per octave of demand over the cores
     under_slope: tuple[float, float] = (-0.15, 0.2)  # per octave of demand below the cores
@@ -43,6 +44,7 @@ class Prior:
     rough: tuple[float, float] = (0.03, 0.7)
     rough_length: float = 0.5  # octaves
     noise: tuple[float, float] = (0.03, 0.5)  # of a single run
+    noise_over: float = 1.0  # the noise grows by this share per octave over the cores
 
 
 PRIOR = Prior()
@@ -75,8 +77,10 @@ class Kernel:
     def hyperprior(self) -> tuple[Floats, Floats]:
         """Return the means and standard deviations of the hyperparameters."""
         p = self.prior
-        knobs = len(self.grid.sizes)
-        pairs = [*[p.main] * knobs, p.demand, p.product, *[p.length] * knobs]
+        pairs = [p.main] * len(self.grid.sizes) + [p.demand, p.product]
+        for octaves in self.grid.octaves:
+            span = 1.0 if octaves is None else float(np.ptp(octaves))
+            pairs.append((max(p.length[0], p.length_share * span), p.length[1]))
         middles, spreads = np.array([*pairs, p.rough, p.demand_length, p.noise]).T
         return np.log(middles), spreads
 
@@ -87,7 +91,7 @@ class Kernel:
 
     def noise_scale(self, demand: Floats) -> Floats:
         """Return how many times as much runs differ as where the cores are not oversubscribed."""
-        return np.asarray(1 + np.maximum(demand, 0))
+        return np.asarray(1 + self.prior.noise_over * np.maximum(demand, 0))
 
     def noise_var(self, theta: Floats) -> Floats:
         """Return the variance of a single run where the cores are not oversubscribed."""

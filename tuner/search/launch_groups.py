@@ -128,7 +128,7 @@ def noise(history: Sequence[SearchObservation], run_sd: float) -> Noise:
     )
     warm = [p.warm_up_iterations for p in paces if p.warm_up_iterations is not None]
     if len(warm) >= 2:
-        highest, typical = 2.0 * max(warm), float(np.median(warm))
+        highest, typical = max(4.0, 2.0 * max(warm)), float(np.median(warm))
         noise = replace(noise, warm_up_iterations=highest, warm_up_typical=typical)
     spreads = [pace.cv for pace in paces if pace.cv is not None]
     if len(spreads) >= 2:

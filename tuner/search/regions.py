@@ -7,7 +7,10 @@ import math
 import numpy as np
 
 from tuner.search.grid import Flags, Floats, Grid, Rows
-from tuner.search.launch_groups import Groups
+from tuner.search.launch_groups import Groups, log_times
+
+#: The chance for a setting that asks for as many cores as one that ran short.
+_SHORT = 0.9
 
 #: How far an odd number of ranks is from an even one, besides what lies between them.
 _OTHER_KIND_OCTAVES = 3.0
@@ -54,13 +57,12 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
             is_odd = (numbers % 2 == 1) & (numbers > 1)
             kinds = is_odd[rows[:, j]].astype(int) + is_odd[row[j]]  # 2: both are odd
             distances[j] = np.where(kinds == 2, 0.0, distances[j] + _OTHER_KIND_OCTAVES * kinds)
-        return np.asarray(np.exp(-np.sum(distances, axis=0)))
+        return np.asarray(np.exp(-np.sum(distances, axis=0) / 1.5))  # it fades over 1.5 octaves
 
     failures = sum((nearness(row) for row in failed_rows), np.zeros(len(rows)))
     successes = sum((nearness(row) for row in rows_that_ran), np.zeros(len(rows)))
-    # Of numbers of ranks some are refused amid others that run: far from all the chance is 0.1.
-    far = 0.1 if rank_counts else 0.0
-    chance = (failures + 0.1 * far) / (failures + successes + far)
+    # 0.1 far from all
+    chance = np.minimum((failures + 0.01) / (failures + successes + 0.1), 1.0)
     rising = [knob.ordered and knob.role != "ranks" for knob in grid.space.knobs]
     for row in rows_that_ran:
         chance[grid.beyond(rows, row, rising, below=True)] = 0.0
@@ -81,4 +83,19 @@ def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     most_that_ran = max(0.0, float(grid.demand(grid.rows(keys_that_ran)).max()))
     least_short = float(grid.demand(grid.rows(short_keys)).min())
     part_of_gap = (demand - most_that_ran) / max(least_short - most_that_ran, 1e-9)
-    return np.where(demand > most_that_ran, np.minimum(part_of_gap, 1.0), 0.0)
+    return np.where(demand > most_that_ran, np.minimum(part_of_gap, 1.0) * _SHORT, 0.0)
+
+
+def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
+    """Return which rows ask for more than a setting that overfills the cores and is slow for it.
+
+    They have as much or more of every count, all else equal: adding threads to a setting that is
+    slow for having too many does not make it fast. This is a prior and rules nothing out.
+    """
+    is_overdone = np.zeros(len(rows), bool)
+    rising = [knob.ordered and knob.role is not None for knob in grid.space.knobs]
+    for key, log_s in log_times(groups).items():
+        row = grid.row(key)
+        if log_s >= slow_log_s and grid.demand(row[None])[0] > 0:
+            is_overdone |= grid.beyond(rows, row, rising)
+    return is_overdone

@@ -16,7 +16,7 @@ from tuner.search.gaussian import Gaussian, Incumbent
 from tuner.search.grid import Flags, Floats, Grid, Rows
 from tuner.search.kernel import Kernel
 from tuner.search.launch_groups import Group, Groups, fastest, log_times
-from tuner.search.regions import chance_of_failure, risk, ruled_out
+from tuner.search.regions import chance_of_failure, overdone, risk, ruled_out
 from tuner.search.stopper import Noise
 from tuner.stats.noise import RUNS
 
@@ -34,9 +34,14 @@ class Options:
 #: At most this many launches are made of one setting.
 MOST_REPEATS = 12
 
-#: The search ends once all other settings together are expected to gain less than this many times
-#: `Options.until`: in launches, and in windows of running jobs.
-_HIDDEN_SHARE, _HIDDEN_SHARE_OF_WINDOWS = 1.5, 2.0
+#: A search goes on while the next launch promises this share of `Options.until` or more.
+_IDLE_SHARE = 0.05
+#: If it promises less, the search ends once all other settings together are expected to gain less
+#: than this many times `Options.until`.
+_HIDDEN_SHARE = 1.5
+#: A window costs little. So a search of windows ends once all other settings together are expected
+#: to gain less than this many times `Options.until`, whatever the next window promises.
+_HIDDEN_SHARE_OF_WINDOWS = 2.0
 
 #: Repeats end once the expected regret is below this share of `Options.precision`.
 _PRECISION_SHARE = 0.5
@@ -52,10 +57,15 @@ _LIKELY = 120
 #: neighbour that it expects to be worse by more such deviations is not launched.
 _MODEL_ERROR, _MOST_ERRORS = 0.15, 2.5
 
+#: A setting that overfills the cores is slow for it if it lies this logarithm above the best;
+#: settings that ask for more keep this share of their expected gain.
+_OVERDONE_LOG, _OVERDONE_SHARE = 0.4, 0.1
+
 #: A disturbed run is slower than others by a logarithm between these.
 _DISTURBED = 0.4, 1.3
 
-#: What cannot win is stopped after this share of the best run, or of a whole window.
+#: A window that is stopped early takes this share of a whole one: the iterations that are thrown
+#: away after the switch, and those that show that it cannot win.
 _CUT_SHARE = 0.5
 
 
@@ -205,6 +215,8 @@ class ScoredCandidates:
         is_best = np.array([key == best.key for key in keys])
         ahead = np.where(is_best, self.mean - best.second_log_s, best.log_s - self.mean)
         self.gain = gradient(ahead, self.sd, fitted.noise_sd(rows)) * (1 - self._failure_chance)
+        is_overdone = overdone(grid, rows, groups, best.log_s + _OVERDONE_LOG)
+        self.gain[is_overdone & ~launched] *= _OVERDONE_SHARE
         self.gain[[key is not None and _is_enough(groups[key]) for key in keys]] = 0.0
         if state.is_full:
             self.gain[~launched] = 0.0
@@ -213,15 +225,18 @@ class ScoredCandidates:
             self.gain[finished] = 0.0
 
     def cost_s(self) -> Floats:
-        """Return the expected seconds of a launch: the start-up, then the run."""
+        """Return the expected seconds of a launch: the start-up, then the run.
+
+        A run that is stopped early costs about a fifth of the best one.
+        """
         best_log_s, sd = self._best.log_s, RUNS.sd
         finishes = _normal_cdf((best_log_s + sd - self.mean) / np.hypot(self.sd, sd))
         if self._state.live is not None:
             fits = self._state.live.fits(self._grid, self.rows)
             return self._state.live.cost_s(fits, self.mean, finishes, self._failure_chance)
         run_s = math.exp(best_log_s)
-        start_s = self._state.noise.startup_s or run_s
-        return np.asarray(start_s + run_s * (finishes + (1 - finishes) * _CUT_SHARE))
+        start_s = self._state.noise.startup_s or 0.5 * run_s
+        return np.asarray(start_s + run_s * (finishes + (1 - finishes) * 0.2))
 
     @property
     def all_tried(self) -> bool:
@@ -230,10 +245,15 @@ class ScoredCandidates:
 
     def converged(self) -> bool:
         """Return whether the other settings are expected to gain too little to go on."""
+        until, next_gain = self._options.until, float(self.gain.max())
+        if self._state.live is not None:
+            return self._hidden_gain() < _HIDDEN_SHARE_OF_WINDOWS * until
+        return next_gain < _IDLE_SHARE * until and self._hidden_gain() < _HIDDEN_SHARE * until
+
+    def _hidden_gain(self) -> float:
+        """Return by how much, expected, the best of all other settings lies below the incumbent."""
         likely = self.rows[np.argsort(-self.gain)[:_LIKELY]]
-        hidden_gain = self._regret(np.concatenate([self._grid.rows([self._best.key]), likely]))
-        share = _HIDDEN_SHARE if self._state.live is None else _HIDDEN_SHARE_OF_WINDOWS
-        return hidden_gain < share * self._options.until
+        return self._regret(np.concatenate([self._grid.rows([self._best.key]), likely]))
 
     def _regret_of_finished(self) -> float:
         """Return by how much, expected, another setting that finished is better than the best."""

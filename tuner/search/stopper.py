@@ -34,6 +34,9 @@ Z = 1.75
 #: The start-up of a launch without an entry may have taken this many usual start-ups.
 PATIENCE = 4.0
 
+#: The prior of one interval's spread counts as this many intervals.
+_PRIOR_INTERVALS = 3.0
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -110,7 +113,7 @@ def by_drift(log: Log, iterations: float, pace_cv: float) -> tuple[float, float]
         ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
         for (early, early_s), (later, later_s) in pairwise(log)
     )
-    sigma = spread(squares, intervals - 1, SpreadPrior(pace_cv * pace * step, INTERVALS.freedom))
+    sigma = spread(squares, intervals - 1, SpreadPrior(pace_cv * pace * step, _PRIOR_INTERVALS))
     sd_s = sigma * math.sqrt(intervals_to_go * (1 + intervals_to_go / intervals))
     return finish_s, sd_s / finish_s
 
@@ -142,14 +145,14 @@ class ProjectionStopper(EarlyStopper):
             presumed_s = since_launch_s - PATIENCE * self.noise.startup_s
             if not self._exceeds(presumed_s):
                 return GoOn()
-            return Stopped(0.0, presumed_s, 0.0, None, log_sd=1.0, rule=WHOLE_LAUNCH)
+            return Stopped(0.0, 1.5 * presumed_s, 0.0, None, log_sd=1.0, rule=WHOLE_LAUNCH)
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         verdict: Verdict = GoOn()
         if iterations is not None:
             rule = self._by_forecast if len(progress) >= 2 else self._by_bounds
             verdict = rule(progress, iterations, bound_s)
         if isinstance(verdict, GoOn) and self._exceeds(bound_s):  # longer than the limit already
-            verdict = Stopped(bound_s, bound_s, bound_s, None, log_sd=0.5, rule=ELAPSED)
+            verdict = Stopped(bound_s, bound_s * 1.2, bound_s, None, log_sd=0.5, rule=ELAPSED)
         return verdict
 
     def in_window(self) -> ProjectionStopper:
