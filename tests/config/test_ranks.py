@@ -79,11 +79,21 @@ def test_what_the_launcher_does_by_itself_differs_with_the_number() -> None:
     assert bind_to.domain == Choice(("unset", "none", "core"))  # 1 rank is free, 2 have a core each
 
 
+def test_ranks_with_more_cores_each_than_there_are_are_left_out() -> None:
+    spec = ranks_spec(mpi_procs="2,4,8", knobs=("cores_per_rank=unset,2,4",), machine=EIGHT)
+    settings = [setting.as_dict() for setting in requirements_met(spec)]
+    pairs = {(setting["ranks"], setting.get("cores_per_rank", "unset")) for setting in settings}
+    assert pairs == {(2, "unset"), (2, 2), (2, 4), (4, "unset"), (4, 2), (8, "unset")}
+
+
+def requirements_met(spec: Any) -> list[Setting]:
+    return list(space.points(spec.knobs, requirements.requirements_of(spec)))
+
+
 def test_a_requirement_counts_the_ranks_of_all_hosts() -> None:
     spec = ranks_spec(mpi_procs="1..4", hosts="h1:4,h2:4", require=("ranks <= 4",), name="s",
                       baselines=("ranks=2",), machine=EIGHT)  # fmt: skip
-    settings = space.points(spec.knobs, requirements.requirements_of(spec))
-    assert {setting.as_dict()["ranks"] for setting in settings} == {1, 2}
+    assert {setting.as_dict()["ranks"] for setting in requirements_met(spec)} == {1, 2}
 
 
 def test_without_a_launcher_the_program_starts_its_own_ranks() -> None:
@@ -114,6 +124,10 @@ def test_more_ranks_change_the_numerics_of_a_trainer_unless_they_share_a_batch()
     words = render.program_argv(shared, Setting.of({"ranks": 1}), out="", template=shared.command)
     assert words[-1] == "6"
     assert "ranks" not in {knob.name for knob in build(*OWN, all_knobs=True).knobs}
+    torch = build(*OWN, mpi_procs="1,2", launcher="torchrun", objective="wall")
+    assert torch.rank_counts is not None and torch.rank_counts.changes_numerics
+    six = build(*SHARED_BATCH, knobs=("ranks",), global_batch=6)
+    assert six.layout.ranks == 3, "the baseline has the most ranks that can share the batch"
 
 
 @pytest.mark.parametrize(
@@ -132,6 +146,7 @@ def test_more_ranks_change_the_numerics_of_a_trainer_unless_they_share_a_batch()
         (OWN, {"baselines": ("ranks=2",)}, "--baseline ranks: the ranks are not tuned"),
         (OWN, {"launcher": "none", "hosts": "h1:4,h2:4"}, "--hosts names hosts"),
         (OWN, {"launcher": "none", "mpi_procs": "1,2"}, "the command has no {ranks}"),
+        (OWN, {"launcher": "none", "mpi_procs": 2}, "the command has no {ranks}"),
         (SHARED_BATCH, {}, "no --global-batch"),
         (OWN, {"global_batch": 8}, "no {batch_per_rank}"),
         (SHARED_BATCH, {"global_batch": 8, "mpi_procs": 3}, "3 ranks cannot share it evenly"),

@@ -68,7 +68,7 @@ def print_settings(data: StudyView) -> None:
     if both := ranks_and_threads(data):
         console.out()
         console.out(
-            "Ranks against threads: the fastest setting with each pair, * of all", bold=True
+            "Ranks against threads: the fastest setting with each pair, * the best", bold=True
         )
         console.print_table(both[0].head, both[0].rows, right=range(len(both[0].head)))
     table = settings_table(data)

@@ -72,7 +72,7 @@ def _row(study: StudyRow) -> list[str]:
     if summary.conclusion and summary.conclusion.keeps_baseline:
         handed_over = "defaults"
     elif summary.best_setting is not None:
-        handed_over = setting_text.assigned(summary.best_setting, (), cut=True)
+        handed_over = setting_text.assigned(summary.best_setting, study.spec.knobs, cut=True)
     gain = claims.gain(summary.conclusion, summary.finding, ratio)
     return [study.name, str(study.state), *times, gain, str(summary.trials), handed_over]
 

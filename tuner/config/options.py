@@ -197,7 +197,7 @@ class Option:
 
 OPTIONS = (
     Option("mpi_procs", "--mpi-procs", Kind(_ranks, "N"), WHAT,
-           "MPI ranks; several numbers (1..8, or 1,2,4) are tuned: of ranks on each host", "8",
+           "MPI ranks; several numbers (1..8, or 1,2,4) are tuned, as ranks on each host", "8",
            "one per GPU, without GPUs 2"),
     Option("global_batch", "--global-batch", _integer(), WHAT,
            "Samples of a step on all ranks together: {batch_per_rank} is the share of a rank",

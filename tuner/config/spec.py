@@ -40,8 +40,11 @@ from tuner.live import eligibility
 from tuner.model import (
     ANY_HOST,
     RANKS,
+    SHARE,
+    UNSET,
     Choice,
     IntRange,
+    Knob,
     LauncherInfo,
     Layout,
     Machine,
@@ -139,8 +142,9 @@ def build_spec(
         *(machine, layout, launcher, features, fields["global_batch"]),
         _numbers(chosen, machine, slots),
     )
-    chosen = _with_known_ranks(chosen, layout, objective, fields["global_batch"])
+    chosen = _with_known_ranks(chosen, layout, objective, launcher.kind, fields["global_batch"])
     knobs, left_out = knob_selection.applying(chosen, host)
+    fields["require"] += _cores_suffice(knobs, machine, layout)
     baseline = {knob.name: knob.default for knob in knobs if knob.default is not None}
     requirements.check(
         requirements.Requirements(fields["require"], layout.ranks, len(layout.hosts)),
@@ -152,8 +156,9 @@ def build_spec(
     if runs_in_out:
         run, job = program.in_out_folder(run, cwd), program.in_out_folder(job, cwd)
     # A shipped trainer without --data reads no file of the user's, and so runs in any folder.
-    is_shipped = (program.script_of(template) or "").startswith("{workloads}/")
-    is_shipped &= not any(word.startswith("--data") for word in (*template, *study.job))
+    is_shipped = (program.script_of(template) or "").startswith("{workloads}/") and not any(
+        word.startswith("--data") for word in (*template, *study.job)
+    )
     on_hosts = "" if layout.is_local else f"-h{len(layout.hosts)}"
     stem = study.option("name") or program.stem(template)
     name = typed.get("name") or f"{stem}-n{layout.ranks}{on_hosts}"
@@ -192,13 +197,15 @@ def _with_known_ranks(
     chosen: knob_selection.Selection,
     layout: Layout,
     objective: ObjectiveSpec,
+    launcher: str,
     global_batch: int | None,
 ) -> knob_selection.Selection:
     """Return the knobs with the baseline's number of ranks, if the ranks are tuned.
 
     Steps of a trainer are larger with more ranks, unless these share the batch.
     """
-    grows = objective.kind == "logreport" and global_batch is None
+    is_trainer = objective.kind == "logreport" or launcher == "torchrun"
+    grows = is_trainer and global_batch is None
     knobs = [
         replace(row, default=layout.ranks_per_host, changes_numerics=grows and row.changes_numerics)
         if isinstance(row.route, RankCount)
@@ -206,6 +213,18 @@ def _with_known_ranks(
         for row in chosen.knobs
     ]
     return replace(chosen, knobs=tuple(knobs))
+
+
+def _cores_suffice(knobs: Sequence[Knob], machine: Machine, layout: Layout) -> tuple[str, ...]:
+    """Return what is required of tuned ranks that are bound to cores: others crash, or share them.
+
+    ``--require`` counts the ranks of all hosts.
+    """
+    if not {RANKS, "cores_per_rank"} <= {knob.name for knob in knobs}:
+        return ()
+    cores = machine.usable_cores * len(layout.hosts)
+    texts = (f"cores_per_rank == {value!r}" for value in (UNSET, SHARE))
+    return (" or ".join([*texts, f"{RANKS} * cores_per_rank <= {cores}"]),)
 
 
 def _check_batch(
@@ -268,20 +287,23 @@ def _layout(
             domains.check_against(row, own, where="the baseline")
             ppn = ppn or (None if ranks else rank_counts.default)
         elif not (ranks or ppn) and (rank_counts.domain != row.domain or slots or not offers):
-            ppn = max((number for number in numbers if number <= most), default=min(numbers))
+            batch, count = study.option("global_batch") or 0, len(offers) or 1
+            even = [number for number in numbers if batch % (number * count) == 0] or numbers
+            ppn = max((number for number in even if number <= most), default=min(even))
     if study.option("launcher") == "none":
         if offers:
             raise UsageError(
                 f"--launcher none starts the program on this host alone, and {source} names hosts",
                 "leave one of them out",
             )
-        if rank_counts is not None and RANKS not in templates.placeholders(study.command):
+        ranks = ranks or ppn or 1
+        tells = RANKS in templates.placeholders(study.command)
+        if not tells and (rank_counts is not None or ranks > 1):
             raise UsageError(
                 f"--launcher none starts one process, and the command has no {{{RANKS}}}: no number"
                 " of ranks would reach the program",
                 f"put {{{RANKS}}} where the program takes it, or leave it to a launcher",
             )
-        ranks = ranks or ppn or 1
     if not offers:
         if ranks and ppn and ranks > ppn:
             raise UsageError(

@@ -57,8 +57,7 @@ class LaunchObserver:
     def of(cls, launch: Launch, spec: StudySpec) -> LaunchObserver:
         """Return the observer of a launch that runs on this host alone."""
         gpus = bool(spec.machine.gpus)
-        # Without a launcher the program's own processes have no numbers of ranks.
-        ranks = 0 if spec.launcher.kind == "none" else spec.layout.ranks
+        ranks = 1 if spec.launcher.kind == "none" else spec.layout.ranks
         return cls(launch.folder, ranks=ranks, gpus=gpus, environ=launch.env)
 
     def follow(self, pids: Callable[[], Collection[int]], /) -> None:

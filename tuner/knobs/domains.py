@@ -7,7 +7,17 @@ from collections import Counter
 
 from tuner.knobs import ROLES
 from tuner.knobs.table import OTHER_ALLOCATOR
-from tuner.model import UNSET, Choice, Domain, Env, IntRange, Knob, LauncherOption, Value
+from tuner.model import (
+    UNSET,
+    Choice,
+    Domain,
+    Env,
+    IntRange,
+    Knob,
+    LauncherOption,
+    Prefix,
+    Value,
+)
 from tuner.model.errors import UsageError, shown, suggestion
 
 #: A domain with more values is a slip of the pen (``1..1000000``): no study could try them.
@@ -88,6 +98,8 @@ def check_against(knob: Knob, domain: Domain, *, where: str) -> Domain:
                 fix = f"other values go into a study file: [knobs.{knob.name}] values = [...]"
                 if knob.name == "allocator":
                     fix = OTHER_ALLOCATOR
+                elif isinstance(knob.route, Prefix):
+                    fix = f"it can be {', '.join(map(str, knob.domain.values))}"
                 raise UsageError(f"{where}: {knob.name} cannot be {value!r}", f"{near} {fix}")
             continue
         # Some programs, such as PyTorch's, load in the rank itself if there are no workers.

@@ -316,6 +316,8 @@ def _has_no_room(path: Path) -> bool:
 def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
     """Return what is wrong with the number of ranks that ran; empty if nothing is."""
     expected = spec.layout.ranks
+    if spec.launcher.kind == "none":  # the program's own ranks are its own matter
+        return ""
     launcher = f"{spec.launcher.kind} {spec.launcher.version} ({spec.launcher.mpirun})"
     for rank in ranks:
         if rank.world_size not in {None, expected}:

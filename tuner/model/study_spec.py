@@ -122,7 +122,7 @@ class Carrier:
 class LauncherInfo:
     """An mpirun on this host, with its version."""
 
-    kind: str  # "openmpi", "mpich", "intelmpi", "srun" or "torchrun"
+    kind: str  # "openmpi", "mpich", "intelmpi", "srun", "torchrun"; "none": the program alone
     mpirun: str  # absolute path
     version: str  # "5.0.11"
     libmpi: str | None = None  # the library the ranks' mpi4py must load, absolute path

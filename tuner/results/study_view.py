@@ -297,24 +297,32 @@ def settings_table(view: StudyView) -> Table:
 def ranks_and_threads(view: StudyView) -> tuple[Table, list[list[Measurement | None]]] | None:
     """Return the fastest setting of each number of ranks with each of threads, also as text.
 
-    ``*`` marks what the study calls best, or else the fastest. There is nothing to see unless
-    several of both numbers were launched.
+    A column of its own (0) has settings that leave the threads as they are. ``*`` marks the pair of
+    what the study calls best. There is nothing to see unless several of both numbers were launched.
     """
-    best, cells = view.result.candidate, dict[tuple[int, int], Measurement]()
-    for cell in sorted(view.measurements, key=lambda m: best is None or m.setting != best.setting):
-        values = view.values_of(cell.setting)
-        ranks, threads = values.get(RANKS), values.get(THREADS)
-        if isinstance(ranks, int) and isinstance(threads, int):
-            cells.setdefault((ranks, threads), cell)
+    cells = dict[tuple[int, int], Measurement]()
+    for cell in view.measurements:
+        if (pair := _ranks_with_threads(view, cell.setting)) is not None:
+            cells.setdefault(pair, cell)
+    best = view.result.candidate
     numbers = ([*dict.fromkeys(pair[place] for pair in cells)] for place in (0, 1))
     rows, columns = (sorted(column[:MOST_NUMBERS]) for column in numbers)
     if best is None or min(len(rows), len(columns)) < 2:
         return None
     grid = [[cells.get((ranks, threads)) for threads in columns] for ranks in rows]
     texts = {pair: figures.typical(view.spec.objective, cell) for pair, cell in cells.items()}
-    first = next(iter(texts))
-    texts[first] = f"* {texts[first]}"
+    best_pair = _ranks_with_threads(view, best.setting)
+    if best_pair in texts:
+        texts[best_pair] = f"* {texts[best_pair]}"
     head = "ranks" if view.spec.layout.is_local else "ranks a host"
-    titles = (wording.count(threads, "thread") for threads in columns)
+    titles = (wording.count(number, "thread") if number else "own threads" for number in columns)
     table = [(str(n), *(texts.get((n, threads), "") for threads in columns)) for n in rows]
     return Table((head, *titles), table), grid
+
+
+def _ranks_with_threads(view: StudyView, setting: Setting) -> tuple[int, int] | None:
+    values = view.values_of(setting)
+    ranks, threads = values.get(RANKS), values.get(THREADS, 0)
+    are_tuned = {RANKS, THREADS} <= {knob.name for knob in view.spec.knobs}
+    is_pair = are_tuned and isinstance(ranks, int) and isinstance(threads, int)
+    return (ranks, threads) if is_pair else None  # type: ignore[return-value]

@@ -60,7 +60,8 @@ def _lesson_of(row: StudyRow, store: Store) -> Lesson:
 
 def _sentence(row: StudyRow, spec: StudySpec) -> str:
     program = "same" if _program(row.spec) == _program(spec) else "another"
-    return f"starts from {row.name} ({program} program, {wording.ranks(row.spec.layout)})"
+    ranks = "tuned ranks" if row.spec.rank_counts else wording.ranks(row.spec.layout)
+    return f"starts from {row.name} ({program} program, {ranks})"
 
 
 def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:

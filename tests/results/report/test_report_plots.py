@@ -120,16 +120,15 @@ def test_the_studys_best_stands_for_its_value_though_another_was_fast_once() -> 
 
 def test_a_map_shows_the_fastest_setting_of_each_number_of_ranks_and_threads() -> None:
     figure = figures(SAMPLES["hybrid"])["ranks"]
-    assert figure.table.head == ("ranks", "1 thread", "2 threads", "4 threads")
+    assert figure.table.head == ("ranks", "own threads", "1 thread", "2 threads", "4 threads")
     assert figure.table.rows == [
-        ("1", "~9.80 s", "", "3.40 s"),
-        ("2", "", "* 2.00 s", "failed"),
-        ("4", "2.60 s", "", ""),
+        ("1", "", "~9.80 s", "", "3.40 s"),
+        ("2", "", "", "* 2.00 s", "failed"),
+        ("4", "5.20 s", "2.60 s", "", ""),
     ]
     (heat_map,) = figure.drawing["data"]
-    (_, *first), (none, best, failed), (_, *last) = heat_map["z"]
-    assert first[0] is none is last[0] is None
-    assert best < heat_map["z"][2][0] < first[1] < failed == heat_map["z"][0][0]
+    ((_, slow, none, other), (*_, best, failed), (own, second, *_)) = heat_map["z"]
+    assert none is None and best < second < other < own < slow == failed
     settings = [setting(ranks=n, omp_threads=t) for n in range(1, 20) for t in range(1, 16)]
     many = study({each: 1.0 + n for n, each in enumerate(settings)}, SAMPLES["hybrid"].spec)
     table = figures(many)["ranks"].table

@@ -76,7 +76,9 @@ def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
     """Say what the image must hold: programs, and the paths among these words."""
     matches = (re.fullmatch(r"(?:[\w-]+=)?(/[^\0]+)", word) for word in dict.fromkeys(words))
     paths = [path[1] for path in matches if path]
-    needed = ("what the program needs", wording.launcher(data.spec.launcher), *more, *paths)
+    launcher = data.spec.launcher
+    starters = () if launcher.kind == "none" else (wording.launcher(launcher),)
+    needed = ("what the program needs", *starters, *more, *paths)
     return f"the files of {data.spec.machine.hostname}: the image must hold {', '.join(needed)}"
 
 
