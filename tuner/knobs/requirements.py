@@ -116,8 +116,11 @@ class Requirements:
         """Return the products of values, without an overlap, that meet the requirements."""
         if self.names.isdisjoint(world):
             return [world] if self.meets({}) else []
-        fewest_first = sorted(self.names & world.keys(), key=lambda name: len(world[name]))
-        axes = tuple((name, world[name]) for name in fewest_first)
+        # Ranks first: until a setting has a number of them, the baseline's stands for it.
+        names = sorted(
+            self.names & world.keys(), key=lambda name: (name != RANKS, len(world[name]), name)
+        )
+        axes = tuple((name, world[name]) for name in names)
         return [{**world, **dict(part)} for part in _combinations(self, axes)]
 
 
