@@ -256,6 +256,34 @@ def _numbers(
     return tuple(n for n in space.values(domain, machine) if isinstance(n, int))
 
 
+def _typed_ranks(study: Study, numbers: Sequence[int]) -> tuple[int | None, int | None]:
+    """Return how many ranks the user wants, of all and of each host; ``numbers`` are tried."""
+    ranks, per_host = (study.option(key) for key in ("mpi_procs", "ppn"))
+    total = None if isinstance(ranks, str) else ranks
+    if isinstance(per_host, str):  # beside a total it says how many fit on a host
+        per_host = max(numbers) if total else None
+    return total, per_host
+
+
+def _usual_ranks(
+    study: Study, rank_counts: Knob, numbers: Sequence[int], hosts_used: int, most: int | None
+) -> int | None:
+    """Return how many ranks the baseline has on a host if nothing typed says so.
+
+    These are the ``most`` that a host takes (its slots, or GPUs, or cores), as far as so many are
+    tried and can share the global batch; if that is not known, the most that are tried.
+    """
+    row = table.knob(RANKS)
+    if rank_counts.default is not None:  # --baseline
+        domains.check_against(row, Choice((rank_counts.default,)), where="the baseline")
+        return rank_counts.default if isinstance(rank_counts.default, int) else None
+    if most is None and rank_counts.domain == row.domain:
+        return None  # nothing says how many a host takes
+    batch, limit = study.option("global_batch") or 0, most or max(numbers)
+    even = [number for number in numbers if batch % (number * hosts_used) == 0] or numbers
+    return max((number for number in even if number <= limit), default=min(even))
+
+
 def _layout(
     study: Study,
     machine: Machine,
@@ -264,32 +292,18 @@ def _layout(
     environ: Mapping[str, str],
     cwd: Path,
 ) -> tuple[Layout, tuple[str, ...], int | None]:
-    """Return where the ranks run, the hosts that could take the place of any of them, and slots.
-
-    If the ranks are tuned, this is how the baseline runs: with as many as ``--mpi-procs`` says,
-    else with as many as a host has slots, or this one GPUs, or without them cores; of hosts without
-    slots with the most that are tried.
-    """
-    (ranks, ppn), rank_counts = map(study.option, ("mpi_procs", "ppn")), chosen.rank_counts
+    """Return where the ranks of the baseline run, hosts that may replace others, and slots."""
+    rank_counts = chosen.rank_counts
     offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
     oversubscribes = bool(study.option("more_ranks_than_slots"))
     slots = None if oversubscribes else hosts.fewest_slots(offers)
     numbers = _numbers(chosen, machine, slots)
-    if rank_counts is not None:
-        ranks = None if isinstance(ranks, str) else ranks
-        ppn = (ranks and max(numbers)) if isinstance(ppn, str) else ppn
-        if offers:  # each number must fit
-            hosts.place(offers, source=source, ppn=max(numbers), oversubscribe=oversubscribes)
-        row, places = table.knob(RANKS), len(machine.gpus) or machine.usable_cores
-        most = slots or (max(numbers) if offers else places)
-        if rank_counts.default is not None:
-            own = Choice((rank_counts.default,))
-            domains.check_against(row, own, where="the baseline")
-            ppn = ppn or (None if ranks else rank_counts.default)
-        elif not (ranks or ppn) and (rank_counts.domain != row.domain or slots or not offers):
-            batch, count = study.option("global_batch") or 0, len(offers) or 1
-            even = [number for number in numbers if batch % (number * count) == 0] or numbers
-            ppn = max((number for number in even if number <= most), default=min(even))
+    if rank_counts is not None and offers:  # each number must fit
+        hosts.place(offers, source=source, ppn=max(numbers), oversubscribe=oversubscribes)
+    ranks, ppn = _typed_ranks(study, numbers)
+    if rank_counts is not None and not (ranks or ppn):
+        most = slots or (None if offers else len(machine.gpus) or machine.usable_cores)
+        ppn = _usual_ranks(study, rank_counts, numbers, len(offers) or 1, most)
     if study.option("launcher") == "none":
         if offers:
             raise UsageError(

@@ -324,5 +324,6 @@ def _ranks_with_threads(view: StudyView, setting: Setting) -> tuple[int, int] | 
     values = view.values_of(setting)
     ranks, threads = values.get(RANKS), values.get(THREADS, 0)
     are_tuned = {RANKS, THREADS} <= {knob.name for knob in view.spec.knobs}
-    is_pair = are_tuned and isinstance(ranks, int) and isinstance(threads, int)
-    return (ranks, threads) if is_pair else None  # type: ignore[return-value]
+    if are_tuned and isinstance(ranks, int) and isinstance(threads, int):
+        return ranks, threads
+    return None  # of `unset` nobody knows how many it is
