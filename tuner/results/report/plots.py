@@ -310,8 +310,8 @@ def _ranks(data: StudyView) -> Figure | None:
     )
     summary = (
         "The fastest setting with each number of ranks and of threads: the darker, the"
-        f" {figures.words(data.spec.objective).better}; * is the best of all. What was stopped"
-        " before its end has ~ (projected) or > (at least)."
+        f" {figures.words(data.spec.objective).better}; * is what the study calls best. What was"
+        " stopped before its end has ~ (projected) or > (at least)."
     )
     return Figure("ranks", "Ranks against threads", summary, drawing, table)
 
