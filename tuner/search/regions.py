@@ -53,7 +53,7 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     def nearness(row: Rows) -> Floats:
         distances = [grid.steps(j, rows, row) for j in range(len(row))]
         for j in rank_counts:
-            numbers = np.array([v for v in grid.space.knobs[j].values if isinstance(v, int)])
+            numbers = np.array([*grid.space.knobs[j].values, 0], int)  # 0: it is left out
             is_odd = (numbers % 2 == 1) & (numbers > 1)
             kinds = is_odd[rows[:, j]].astype(int) + is_odd[row[j]]  # 2: both are odd
             distances[j] = np.where(kinds == 2, 0.0, distances[j] + _OTHER_KIND_OCTAVES * kinds)
