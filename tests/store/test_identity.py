@@ -24,6 +24,7 @@ def test_every_difference_is_named() -> None:
         folder="/elsewhere",
         interpreter="/venv/bin/python",
         layout=replace(SPEC.layout, ranks=4),
+        global_batch=8,
         launcher=replace(
             SPEC.launcher, version="4.1.8", mpirun="/usr/bin/mpirun", libmpi="/usr/lib/libmpi.so"
         ),
@@ -34,13 +35,14 @@ def test_every_difference_is_named() -> None:
         "folder that the command runs in: none -> /elsewhere",
         "interpreter: none -> /venv/bin/python",
         "ranks: 2 -> 4",
+        "global batch: none -> 8",
         "MPI: openmpi 5.0.11 -> openmpi 4.1.8",
         "mpirun: /opt/mpi/bin/mpirun -> /usr/bin/mpirun",
         "MPI library: none -> /usr/lib/libmpi.so",
         "CPU: Some CPU -> Other",
         "GPUs: none -> A100",
     ]
-    with pytest.raises(UsageError, match="ranks: 2 -> 4; MPI"):
+    with pytest.raises(UsageError, match="ranks: 2 -> 4; global"):
         require_same("x", identity(SPEC), identity(other))
 
 

@@ -47,6 +47,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "folder that the command runs in": spec.folder,
         "interpreter": spec.interpreter,
         "ranks": layout.ranks,
+        **({"global batch": spec.global_batch} if spec.global_batch else {}),
         "hosts": list(layout.hosts) if layout.is_local else hosts,
         "MPI": f"{launcher.kind} {launcher.version}",
         "mpirun": launcher.mpirun,
