@@ -65,12 +65,13 @@ def print_next(data: StudyView, storage: str | None) -> None:
 
 def print_settings(data: StudyView) -> None:
     """Print every setting, the fastest first; before them ranks against threads, if tuned."""
-    if both := ranks_and_threads(data):
+    if (rank_map := ranks_and_threads(data)) is not None:
+        table, _ = rank_map
         console.out()
         console.out(
             "Ranks against threads: the fastest setting with each pair, * the best", bold=True
         )
-        console.print_table(both[0].head, both[0].rows, right=range(len(both[0].head)))
+        console.print_table(table.head, table.rows, right=range(len(table.head)))
     table = settings_table(data)
     console.out()
     console.out("Settings", bold=True)

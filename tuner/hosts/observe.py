@@ -20,9 +20,10 @@ from tuner.hosts.probe import Report, probe_folder, read_reports
 from tuner.hosts.procfs import TICKS, Stat
 from tuner.model import Observation, RankView
 
+#: The variable by which `tune` gives a rank to a process that no launcher starts.
+OWN_RANK = "TUNE_RANK"
 #: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
-#: The last is ours, of a process that no launcher started.
-RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "TUNE_RANK")
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", OWN_RANK)
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 #: Where torchrun says the same. Clusters set the first two for every process of a job: they count
 #: only in one that torchrun has started, which has the third.

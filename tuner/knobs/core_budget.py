@@ -19,12 +19,12 @@ from tuner.model import StudySpec, Value, wording
 OVERSUBSCRIPTION = 4.0
 
 
-def unasked(ranks_per_host: int) -> dict[Role, int]:
+def default_numbers(ranks_per_host: int) -> dict[Role, int]:
     """Return the number of each role if no knob gives another."""
     return {"ranks": ranks_per_host, "threads": 1, "workers": 0, "worker_threads": 1}
 
 
-def cores_asked(ranks: Any, threads: Any, workers: Any, worker_threads: Any) -> Any:
+def core_demand(ranks: Any, threads: Any, workers: Any, worker_threads: Any) -> Any:
     """Return how many cores the ranks on a host keep busy, from numbers or from arrays."""
     return ranks * (threads + workers * worker_threads)
 
@@ -42,19 +42,19 @@ def most_demand(spec: StudySpec) -> float | None:
 
 def _cores_used(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
     """Return how many cores a host needs if each role has the number that `pick` chooses."""
-    unasked_numbers = unasked(spec.layout.ranks_per_host)
+    numbers_by_default = default_numbers(spec.layout.ranks_per_host)
     return pick(
-        cores_asked(**{role: pick(numbers) for role, numbers in counts.items()})
+        core_demand(**{role: pick(numbers) for role, numbers in counts.items()})
         for world in worlds(axes(spec.knobs), requirements_of(spec))
-        for counts in [_counts(world, unasked_numbers)]
+        for counts in [_counts(world, numbers_by_default)]
     )
 
 
 def _counts(
-    world: Mapping[str, Sequence[Value]], unasked_numbers: Mapping[Role, int]
+    world: Mapping[str, Sequence[Value]], numbers_by_default: Mapping[Role, int]
 ) -> Mapping[Role, tuple[int, ...]]:
     """Return the numbers that each role can take; a value that is none (``unset``) counts as 1."""
-    numbers_by_role: dict[Role, tuple[int, ...]] = {r: (n,) for r, n in unasked_numbers.items()}
+    numbers_by_role: dict[Role, tuple[int, ...]] = {r: (n,) for r, n in numbers_by_default.items()}
     for name, values in world.items():
         if role := ROLES.get(name):
             least = 0 if role == "workers" else 1

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tuner.hosts.observe import RANK_VARIABLES
+from tuner.hosts.observe import OWN_RANK
 from tuner.hosts.supervisor.cleanup import CONNECTIONS, MARKER, study_of
 from tuner.launch import command
 from tuner.model import (
@@ -75,7 +75,7 @@ def launch(
     if marker is not None:
         ours[MARKER] = marker
     if info.kind == "none":
-        ours[RANK_VARIABLES[-1]] = "0"
+        ours[OWN_RANK] = "0"
     program = rank_argv(
         spec,
         setting,

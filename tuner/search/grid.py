@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tuner.knobs import conditions
 from tuner.knobs.conditions import KnobAxis, worlds
-from tuner.knobs.core_budget import cores_asked, unasked
+from tuner.knobs.core_budget import core_demand, default_numbers
 from tuner.knobs.requirements import NONE, Requirements
 from tuner.model import Value
 
@@ -185,15 +185,15 @@ class Grid:
         """
         if not self.has_roles:
             return np.zeros(len(rows))
-        unasked_numbers = unasked(self.space.ranks_per_host)
-        counts = {role: np.full(len(rows), float(n)) for role, n in unasked_numbers.items()}
+        numbers_by_default = default_numbers(self.space.ranks_per_host)
+        counts = {role: np.full(len(rows), float(n)) for role, n in numbers_by_default.items()}
         exists = self.exist(rows)
         for j, knob in enumerate(self.space.knobs):
             if knob.role:
                 least = 0 if knob.role == "workers" else 1
                 numbers = np.maximum(self._numbers[j][rows[:, j]], least)
-                counts[knob.role] = np.where(exists[:, j], numbers, unasked_numbers[knob.role])
-        return np.asarray(np.log2(np.maximum(cores_asked(**counts), 1) / self.space.cores))
+                counts[knob.role] = np.where(exists[:, j], numbers, numbers_by_default[knob.role])
+        return np.asarray(np.log2(np.maximum(core_demand(**counts), 1) / self.space.cores))
 
     def beyond(
         self, rows: Rows, row: Rows, rising: Sequence[bool], *, below: bool = False

@@ -122,13 +122,13 @@ def launch_attribute(record: LaunchRecord) -> JsonDict:
 
     Of the observation it has what decides whether two launches can run side by side.
     """
-    seen = record.outcome.observation
-    observation = Observation(
-        memory_bytes=seen.memory_bytes,
-        gpu_memory_share=seen.gpu_memory_share,
-        written=seen.written,
+    observation = record.outcome.observation
+    decisive = Observation(
+        memory_bytes=observation.memory_bytes,
+        gpu_memory_share=observation.gpu_memory_share,
+        written=observation.written,
     )
-    outcome = replace(record.outcome, telemetry=None, observation=observation)
+    outcome = replace(record.outcome, telemetry=None, observation=decisive)
     document: JsonDict = codec.to_json(replace(record, outcome=outcome, comes_to=None))
     return document
 

@@ -281,10 +281,10 @@ def _search(data: StudyView) -> Figure | None:
 
 def _ranks(data: StudyView) -> Figure | None:
     """Draw the best setting with each number of ranks and of threads as a map of colours."""
-    both = ranks_and_threads(data)
-    if both is None:
+    rank_map = ranks_and_threads(data)
+    if rank_map is None:
         return None
-    table, grid = both
+    table, grid = rank_map
     # What failed looks like the worst.
     worst_s = max(cell.typical_s or 0.0 for line in grid for cell in line if cell) or 1.0
     heat_map = {
