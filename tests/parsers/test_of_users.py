@@ -86,7 +86,8 @@ def test_a_study_file_through_all_that_is_done_before_the_first_launch(data: byt
         values = {option.field: filed.option(option.key) for option in OPTIONS if option.field}
         assert all(math.isfinite(value) for value in values.values() if isinstance(value, float))
         knob_selection.check_job(filed.job, chosen, "here")
-        layout = Layout(filed.option("mpi_procs") or 2)
+        ranks = filed.option("mpi_procs")
+        layout = Layout(ranks if isinstance(ranks, int) else 2)  # a text lists several
         host = TargetHost(MACHINE, layout, _LAUNCHER, _FEATURES)
         knobs, _ = knob_selection.applying(chosen, host)
         spec = StudySpec(
