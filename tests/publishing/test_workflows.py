@@ -29,7 +29,8 @@ def steps(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
 def test_what_a_workflow_calls_exists(path: Path) -> None:
     targets = re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text())
-    reference = (ROOT / "docs" / "reference.md").read_text() + "`--version"
+    reference = (ROOT / "docs" / "reference.md").read_text()
+    known = set(re.findall(r"--[a-z-]+", reference))
     for step in steps(path):
         if "uses" in step:
             assert re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]), step
@@ -41,8 +42,8 @@ def test_what_a_workflow_calls_exists(path: Path) -> None:
         for file in re.findall(r"(?m)^bash (\S+)$", script):
             assert (ROOT / file).exists(), file
         for words in re.findall(r"(?m)\btune (.*)$", script):
-            options = re.findall(r"--[a-z-]+", words.split(" -- ")[0])
-            assert all(f"`{option}" in reference for option in options), words
+            options = set(re.findall(r"--[a-z-]+", words.split(" -- ")[0]))
+            assert options <= known, words
 
 
 #: A `gh` that writes down its arguments, and lists the comment that `OLD` names.
