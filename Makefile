@@ -4,6 +4,7 @@
 # make check             all that continuous integration runs: also what is slow or needs a program
 # make snapshots         what studies say, to be reviewed: tests/results/snapshots/
 # make site              the documentation as a site, in site/
+# make release-check   what must hold before a release is tagged
 # make screencast        the picture at the top of the README, from a real study: a minute or two
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
@@ -21,7 +22,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune check docs snapshots site screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
+.PHONY: tune check docs snapshots site release-check screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -56,6 +57,10 @@ site: .venv/.site-installed
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 	@! grep -rEl --include='*.html' '<(script|link|img)[^>]+(src|href)="?https?:' site || \
 	  { echo "these pages load something from the network" >&2; exit 1; }
+
+release-check: .venv/.site-installed
+	$(PIP) install --quiet build twine
+	.venv/bin/python release/check.py
 
 screencast: .venv/.tune-installed
 	.venv/bin/tune --mpi-procs 8 --trials 50 --name screencast --fresh 2>&1 | \
