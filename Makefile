@@ -4,12 +4,8 @@
 # make check             all that continuous integration runs: also what is slow or needs a program
 # make snapshots         what studies say, to be reviewed: tests/results/snapshots/
 # make site              the documentation as a site, in site/
-<<<<<<< HEAD
 # make release-check   what must hold before a release is tagged
-# make screencast        the picture at the top of the README, from a real study: a minute or two
-=======
 # make pictures          the pictures in the docs, from real studies: four minutes, with chromium
->>>>>>> cfbc7732 (docs: the pictures come from one script, each of whose waits has a limit; a README for strangers)
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
 # make fuzz              the parsers, with many odd inputs; ARGS="-k study_file": one of them
@@ -26,11 +22,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-<<<<<<< HEAD
-.PHONY: tune check docs snapshots site release-check screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
-=======
-.PHONY: tune check docs snapshots site pictures lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
->>>>>>> cfbc7732 (docs: the pictures come from one script, each of whose waits has a limit; a README for strangers)
+.PHONY: tune check docs snapshots site release-check pictures lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -66,18 +58,12 @@ site: .venv/.site-installed
 	@! grep -rEl --include='*.html' '<(script|link|img)[^>]+(src|href)="?https?:' site || \
 	  { echo "these pages load something from the network" >&2; exit 1; }
 
-<<<<<<< HEAD
 release-check: .venv/.site-installed
 	$(PIP) install --quiet build twine
 	.venv/bin/python release/check.py
 
-screencast: .venv/.tune-installed
-	.venv/bin/tune --mpi-procs 8 --trials 50 --name screencast --fresh 2>&1 | \
-	  .venv/bin/python docs/make_run_picture.py
-=======
 pictures: .venv/.test-installed
 	.venv/bin/python docs/make_pictures.py
->>>>>>> cfbc7732 (docs: the pictures come from one script, each of whose waits has a limit; a README for strangers)
 
 benchmark: .venv/.tune-installed
 	for b in $(BENCHMARKS); do echo "== $$b"; .venv/bin/python -m benchmarks.$$b || exit; done
