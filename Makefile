@@ -4,7 +4,7 @@
 # make check             all that continuous integration runs: also what is slow or needs a program
 # make snapshots         what studies say, to be reviewed: tests/results/snapshots/
 # make site              the documentation as a site, in site/
-# make release-check   what must hold before a release is tagged
+# make release-check     what must hold before a release is tagged
 # make pictures          the pictures in the docs, from real studies: four minutes, with chromium
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour

@@ -132,7 +132,7 @@ def wait_for_trial(storage: str, study: subprocess.Popen[str], at_least: int) ->
 
 
 def picture_run_and_report(folder: Path, browser: Browser) -> None:
-    """A whole study: what it prints, the first page of the dashboard, and its report in short."""
+    """A whole study, and what it prints."""
     run = subprocess.run(
         [TUNE, *COMMAND.split()[1:]],
         cwd=folder,
@@ -145,6 +145,11 @@ def picture_run_and_report(folder: Path, browser: Browser) -> None:
     if run.returncode != 0:
         raise SystemExit(f"{COMMAND} ended with code {run.returncode}:\n{run.stdout}")
     (IMAGES / "run.svg").write_text(terminal(run.stdout))
+    picture_report(folder, browser)
+
+
+def picture_report(folder: Path, browser: Browser) -> None:
+    """The first page of the dashboard, which is the report, and the report in short."""
     with dashboard(folder) as address:
         page = browser.new_page(viewport={"width": 1000, "height": 950})
         page.set_default_timeout(PAGE_LIMIT_MS)

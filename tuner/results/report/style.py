@@ -137,6 +137,7 @@ def axis(title: str, figures: Iterable[float], *, from_zero: bool = True) -> Jso
             "type": "log",
             "title": {"text": f"{inert(title)} (logarithmic)"},
             "tickformat": "~g",
+            "dtick": "D2",  # 1, 2, 5, 10: with all digits their labels overlap
         }
     zero = {"rangemode": "tozero"} if from_zero else {"zeroline": False}
     return {"title": {"text": inert(title)}, **zero}
