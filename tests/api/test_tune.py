@@ -71,6 +71,11 @@ def test_a_study_prints_nothing_and_gives_its_result(capfd: pytest.CaptureFixtur
         ({"mpi_procs": 0, "trials": "x"}, "mpi_procs: must be .*, is 0.\ntrials: must be a whole"),
         ({"knobs": {"omp_threads": numpy.array([1, 2])}}, "omp_threads.values: .*int64"),
         ({"knobs": {"omp_thread": range(1, 3)}}, "knobs.omp_thread: nothing carries it"),
+        ({"mpi_procs": 8, "ppn": 4}, "^mpi_procs=8 with ppn=4 needs other hosts"),
+        ({"global_batch": 3}, "there is global_batch=3, but no {batch_per_rank}"),
+        ({"hosts": "h1:2", "hostfile": "h"}, "^hosts= and hostfile= both name hosts"),
+        ({"name": "a b"}, "^name='a b' is not a name"),
+        ({"launcher": "none", "hosts": "h1"}, "^launcher= none starts .* hosts= names hosts"),
         ({"knobs": {"omp_threads": [0.5]}}, r"knobs.omp_threads.values: .* is \[0.5\]"),
     ],
 )

@@ -33,6 +33,8 @@ from tuner.model.errors import BusyError, UsageError
         (("export", "--format", "yaml"), "yaml", "sh, env, json"),
         (("--",), "no program after", "tune -- python"),
         (("doctor", "--"), "no program after", "tune doctor -- python"),
+        ((), "nothing was typed, and there is no ./tune.toml", "`tune demo` shows"),
+        (("run",), "nothing was typed, and there is no ./tune.toml", "`tune init` writes"),
         (("exec",), "no command to run after `--`", "tune exec "),
         (("exec", "mnist", "--"), "no command to run after `--`", "tune exec "),
         (("exec", "a", "b", "--", "c"), "unexpected", ""),

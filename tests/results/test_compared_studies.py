@@ -61,7 +61,7 @@ def test_the_best_and_each_setting_that_both_have_are_compared() -> None:
             [1.0, 9.0],
             [1.0, 9.0],
             0.05,
-            "no difference above 1 % is proven: 1 (runs disagree)",
+            "no difference above 1 % is proven: 1 (too few runs that agree for an interval)",
             "is open (--remeasure launches both by pairs)",
         ),
         (NOISY, NOISY[::-1], 0.05, "no difference above 1 % is proven", "by pairs)"),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
+from tuner.config.options import OPTIONS, SWITCH
 from tuner.config.spec import build_spec
 from tuner.config.study_file import check, load
 from tuner.model import Result, StudySpec
-from tuner.model.errors import UsageError
+from tuner.model.errors import TunerError, UsageError
 from tuner.model.wording import one_line
 from tuner.results import study_view, words
 from tuner.store import Store, resolve_url
@@ -53,6 +56,34 @@ class TuneResult(Result):
         return one_line(f"<p><strong>{title}</strong></p><table>{rows}</table>", most=None)
 
 
+#: The arguments of :func:`tune` by the options of the command line that do the same.
+_ARGUMENTS = {
+    "--storage": "storage=",
+    "--run-dir": "run_dir=",
+    **{f"--{name}": f"{name}=True" for name in ("fresh", "remeasure", "wait")},
+    **{row.flag: f"{row.key}={'True' if row.kind is SWITCH else ''}" for row in OPTIONS},
+}
+#: An option, with the blank before a value: a number, a quotation, NAME, or a text with a mark.
+_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)(?![\w-])([ =](?=[\d'\"A-Z]|\w+[:=/.,]\w))?")
+
+
+def in_python(text: str) -> str:
+    """Return a message with Python's arguments in place of options of the command line."""
+    return _OPTION.sub(lambda match: _ARGUMENTS.get(match[1], match[0]), text)
+
+
+@contextmanager
+def _errors_in_python() -> Iterator[None]:
+    """Let every error name the arguments of :func:`tune`."""
+    try:
+        yield
+    except TunerError as error:
+        error.message, error.hint = in_python(error.message), in_python(error.hint)
+        error.args, error.__notes__ = (error.message,), [error.hint] if error.hint else []
+        raise
+
+
+@_errors_in_python()
 def tune(
     command: str | Sequence[str] | Path | StudySpec,
     *,

@@ -30,6 +30,7 @@ COMMANDS = {
     "doctor": "Check this host: what would make a study fail, slow or noisy, and how to mend it.",
     "knobs": "List the knobs: what applies here, what does not, and why.",
     "init": "Write a study file for your command.",
+    "demo": "Tune a small program that ships with tune, in about 30 seconds.",
     "explain": "Name what held a run back: best setting and baseline side by side.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

@@ -30,7 +30,7 @@ from tuner.model import (
     figures,
     wording,
 )
-from tuner.results.claims import how_compared
+from tuner.results.claims import how_compared, ratio_and_interval
 from tuner.stats import evidence
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 from tuner.study.pairing import Pairs
@@ -341,6 +341,6 @@ def pairs_so_far(names: Sequence[str], pairs: Pairs) -> str:
     """Return ``side by side: 3 pairs, new 1.20 times as fast as old (1.12 to 1.29)``."""
     (before, after), gain = names, pairs.gain
     number = wording.count(len(pairs.launches), "pair")
-    times = f"{gain.ratio:.2f} times as fast as {before}"
-    span = f" ({gain.low:.2f} to {gain.high:.2f})" if len(pairs.launches) > 1 else ""
-    return f"{pairs.how}: {number}, {after} {times}{span}"
+    ratio, interval = ratio_and_interval(gain, ".2f")
+    span = f" ({interval})" if interval and len(pairs.launches) > 1 else ""
+    return f"{pairs.how}: {number}, {after} {ratio} times as fast as {before}{span}"

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from tuner.cli import click_options, exits
 from tuner.cli.base import EXAMPLES, TYPED, TuneCommand, tail
 from tuner.cli.click_options import OUTPUT, PLACE, option, shared, study_options
+from tuner.config.study_file import LOCAL_NAME
 from tuner.model import Result, StudySpec
 from tuner.model.errors import NothingMeasuredError, UsageError
 
@@ -45,6 +46,14 @@ _JOIN_OPTIONS = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "qu
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the `StudySpec`, tune, and print the result."""
+    if ctx.meta[TYPED] in ((), ("run",)) and not Path(LOCAL_NAME).is_file():
+        raise UsageError(
+            f"there is nothing to tune: nothing was typed, and there is no ./{LOCAL_NAME}",
+            "`tune demo` shows in 30 seconds what tune does"
+            "\n`tune init` writes a study file for your command"
+            "\n`tune --mpi-procs 8 --trials 50` tunes the shipped ChainerMN trainer"
+            "\n`tune --help` lists everything",
+        )
     join = options["join"]
     spec = _joined_study(ctx, join) if join else click_options.spec_of(options, tail(ctx))
     spec = replace(spec, typed=ctx.meta[TYPED])

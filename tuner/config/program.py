@@ -23,6 +23,7 @@ _IMPORTS: Mapping[str, tuple[str, ...]] = {
     "chainer_mnist": ("numpy", "chainer", "mpi4py"),
     "chainer_imagenet": ("numpy", "chainer", "mpi4py", "cv2"),
     "mpi_stencil": ("numpy", "mpi4py"),
+    "numpy_training": ("numpy",),
     "torch_ddp": ("numpy", "torch", "pytorch_pfn_extras", "cv2"),
 }
 

@@ -168,7 +168,9 @@ def ratio_and_interval(gain: SpeedUp, form: str) -> tuple[str, str]:
     ratio, low, high = (f"{value:{form}}" for value in gain)
     if math.isinf(gain.high):
         least = f"{math.floor(100 * gain.low)}%" if form.endswith("%") else rounded_down(gain.low)
-        return (f"at least {least}", "") if gain.low else (ratio, "runs disagree")
+        if float(least.removesuffix("%")):
+            return f"at least {least}", ""
+        return ratio, "too few runs that agree for an interval"
     return (ratio, f"{low} to {high}") if gain.low else (f"at most {high}", "")
 
 
