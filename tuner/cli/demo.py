@@ -30,7 +30,7 @@ FOLDER = Path("tune-demo")
 )
 @shared("fresh", "wait", "quiet")
 @click.pass_context
-def command(ctx: click.Context, **flags: bool) -> int:
+def command(ctx: click.Context, /, **flags: bool) -> int:
     """Tune the shipped study ``demo``, write its report, and open it if there is a display."""
     try:
         FOLDER.mkdir(exist_ok=True)
