@@ -1,4 +1,4 @@
-"""Writes docs/reference.md and docs/tune.1 from the program's own ``--help`` and table of knobs.
+"""Writes docs/reference.md, docs/tune.1 and docs/schema.json from the program itself.
 
 python docs/make_reference.py            (or: make docs)
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from click import Command
 from click.testing import CliRunner
 
+from make_schema import schema
 from tuner.cli.app import COMMANDS, cli
 from tuner.cli.exits import MEANINGS
 from tuner.cli.knobs import conditions, route, values
@@ -124,3 +125,4 @@ def _template() -> str:
 if __name__ == "__main__":
     (DOCS / "reference.md").write_text(reference())
     (DOCS / "tune.1").write_text(man_page())
+    (DOCS / "schema.json").write_text(schema())

@@ -19,7 +19,8 @@ OTHERS = {"--build-constraint", "--env-file", "--nproc-per-node", "--standalone"
 
 
 @pytest.mark.parametrize(
-    ("function", "name"), [("reference", "reference.md"), ("man_page", "tune.1")]
+    ("function", "name"),
+    [("reference", "reference.md"), ("man_page", "tune.1"), ("schema", "schema.json")],
 )
 def test_the_reference_is_up_to_date(function: str, name: str) -> None:
     code = f"import make_reference; print(make_reference.{function}(), end='')"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy
 import pytest
 
 import tuner
+from tests.json_schema import check
 from tests.light_trainer import make_folder
 from tests.study_surface import SPEC
 from tuner.model import Choice, IntRange
@@ -57,6 +59,7 @@ def test_a_study_prints_nothing_and_gives_its_result(capfd: pytest.CaptureFixtur
     assert len({str(trial.params) for trial in tried}) == result.trials == 2
     assert all(trial.params.keys() == domains.keys() for trial in tried)
     assert "not confirmed" in result._repr_html_()
+    check(json.loads(result.to_json()))  # what `tune --json` prints
 
     events: list[Event] = []
     assert again(progress=True, on_event=events.append) == result  # nothing is left to do

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.json_schema import check
 from tests.kept_launches import keep
 from tests.study_samples import study
 from tuner.cli.main import main
@@ -32,11 +34,21 @@ Tune = Callable[..., Done]
 def tune(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Tune:
-    """Runs ``tune`` in this process, in an empty folder and without the user's own variables."""
+    """Runs ``tune`` in this process, in an empty folder and without the user's own variables.
+
+    A JSON document that it prints must be one of the published schema.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ("TUNE_STORAGE", "TUNE_MPIRUN", "TUNE_DEBUG", "_TUNE_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
-    return lambda *args: Done(main(args), *capfd.readouterr())
+
+    def call(*args: str) -> Done:
+        done = Done(main(args), *capfd.readouterr())
+        if "--json" in args and done.out.startswith("{"):
+            check(json.loads(done.out))
+        return done
+
+    return call
 
 
 @pytest.fixture

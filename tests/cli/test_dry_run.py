@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.json_schema import check
 from tests.study_samples import SPEC
 from tuner.cli import dry_run
 from tuner.launch import render
@@ -61,6 +62,7 @@ def test_json_has_the_environment_too(
     spec = dataclasses.replace(SPEC, launcher=info)
     dry_run.print_launches(spec, as_json=True)
     document = json.loads(capsys.readouterr().out)
+    check(document)
     assert document["schema"] == "tuner.dry-run/1"
     *guesses, defaults = document["launches"]
     assert [guess["setting"]["omp_threads"] for guess in guesses] == [2, 1]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import study_samples
 from tests.cli.conftest import Tune
 from tests.study_samples import SPEC, launched, searched, setting, study, with_outcome
 from tuner.cli import click_options, printed
@@ -128,3 +129,12 @@ def test_nothing_measured_is_one_error(tune_on: Tune, monkeypatch: pytest.Monkey
     assert "Study mnist" in done.out
     assert done.err.count("tune: error: ") == 1
     assert "  next: " in done.err
+
+
+@pytest.mark.parametrize("command", ["show", "studies", "explain"])
+def test_every_kind_of_study_is_printed_by_the_schema(tune_on: Tune, command: str) -> None:
+    """The fixture compares what is printed with the schema."""
+    for name, data in study_samples.everything().items():
+        if name != "hostile":  # its name is none that a database takes
+            done = tune_on(data, command, "--json")
+            assert done.code == 0 or (command, name) == ("explain", "nothing"), done.err

@@ -20,6 +20,7 @@ from tuner.model import Result, StudySpec
 from tuner.model.errors import TunerError, UsageError
 from tuner.model.wording import one_line
 from tuner.results import study_view, words
+from tuner.results.exporters import json
 from tuner.store import Store, resolve_url
 from tuner.study import tuning
 from tuner.study.events import Event, LaunchStarted, StudyEnded
@@ -45,6 +46,10 @@ class TuneResult(Result):
     def study(self) -> optuna.Study:
         """Return the Optuna study, as for its pictures; ``UsageError`` if it was deleted."""
         return Store.open(self._url, create=False).search(self.name)
+
+    def to_json(self) -> str:
+        """Return the document that ``tune --json`` prints; docs/schema.json describes it."""
+        return json.dumps(json.result_document(self.view.result, self.view.spec))
 
     def __repr__(self) -> str:
         return f"<TuneResult {self.name}: {words.verdict(self.view)}>"

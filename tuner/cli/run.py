@@ -109,13 +109,12 @@ def _joined_study(ctx: click.Context, name: str) -> StudySpec:
 def _finish(result: Result, options: dict[str, Any], *, typed_storage: str | None) -> int:
     """Print the result, with next commands for the storage as typed; return the exit code."""
     from tuner.cli import explain, printed, stored
-    from tuner.results.exporters.json import dumps, result_json
+    from tuner.results.exporters.json import dumps, result_document
 
     store = stored.open_store(options["storage"])
     data = stored.load(store, result.name)
     if options["as_json"]:
-        document = {"schema": "tuner.result/1", **result_json(result, data.spec)}
-        sys.stdout.write(dumps(document))
+        sys.stdout.write(dumps(result_document(data.result, data.spec)))
     else:
         printed.print_result(data, summary=True, held_back=explain.line(store, data))
         printed.print_next(data, typed_storage)

@@ -1,4 +1,4 @@
-"""``json``: the whole study under a versioned schema, described in docs/export-schema.md."""
+"""``json``: the whole study under a versioned schema, described by docs/schema.json."""
 
 from __future__ import annotations
 
@@ -81,8 +81,13 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def result_document(result: Result, spec: StudySpec) -> JsonDict:
+    """Return the document of ``tune --json``."""
+    return {"schema": "tuner.result/1", **result_json(result, spec)}
+
+
 def result_json(result: Result, spec: StudySpec) -> JsonDict:
-    """Return a study's result as ``tune --json`` prints it."""
+    """Return a study's result as it stands in documents."""
     sides = {
         "best": result.best,
         "candidate": result.candidate,
