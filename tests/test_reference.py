@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.light_trainer import captured
 
@@ -47,10 +48,28 @@ def test_every_option_of_tune_that_a_page_names_exists() -> None:
 
 
 def test_every_link_leads_to_a_file() -> None:
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "docs" / "llms.txt"]:
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
             if not target.startswith(("http", "../../actions/")):  # pages of the repository's host
                 assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_llms_txt_names_every_page_in_a_line() -> None:
+    docs = ROOT / "docs"
+    title, empty, summary, *rest = (docs / "llms.txt").read_text().splitlines()
+    assert title.startswith("# ") and not empty and summary.startswith("> ")
+    links = [line for line in rest if line.startswith("- ")]
+    targets = [re.fullmatch(r"- \[.+\]\((.+?)\): .+", line) for line in links]
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md")}
+    assert {match and match[1] for match in targets} == pages | {"schema.json"}
+
+
+def test_the_page_for_agents_is_a_skill() -> None:
+    page = (ROOT / "docs" / "how-to" / "agents.md").read_text()
+    front_matter = yaml.safe_load(page.split("---\n")[1])
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", front_matter["name"])
+    assert 0 < len(front_matter["description"]) <= 1024
+    assert f"{front_matter['name']}/SKILL.md" in page
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/promises.md"])

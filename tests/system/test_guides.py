@@ -185,6 +185,36 @@ def test_what_cannot_tell_is_launched_side_by_side(tmp_path: Path) -> None:
     assert sum(side is not None and bool(side.slices) for side in sides) >= 4
 
 
+# --- agents --------------------------------------------------------------------------------
+
+
+def test_the_guide_for_agents_tells_a_gain_from_none(tmp_path: Path) -> None:
+    page = "docs/how-to/agents.md"
+    measure, _, compare = blocks(page)
+    (tmp_path / "judge.toml").write_text(blocks(page, "toml")[0])
+    for version, steps in (("before", 6_000_000), ("after", 1_000_000)):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "train.py").write_text(f"print(sum(range({steps} * 2)))")
+
+    def judged(command: str) -> tuple[str, dict[str, str]]:
+        done = captured(["sh", "-c", command], tmp_path, environment(tmp_path))
+        assert done.returncode == 0, done.stderr
+        document = json.loads((tmp_path / "result.json").read_text())
+        return document["verdict"], document["export"]
+
+    command = measure.splitlines()[0]
+    assert judged(command) == ("faster", {"version": "after"})
+    (tmp_path / "after" / "train.py").write_bytes((tmp_path / "before" / "train.py").read_bytes())
+    assert judged(command) == ("faster", {"version": "after"}), "the old verdict, as the page says"
+    verdict, export = judged(command.replace("-q", "-q --fresh"))
+    assert verdict in {"no gain worth having", "inconclusive"} and export == {}
+    *studies, last = compare.splitlines()
+    done = run(tmp_path, "\n".join(studies), "--trials 2 --confirm none --")
+    assert done.returncode == 0, done.stderr
+    done = captured(shlex.split(last), tmp_path, environment(tmp_path))
+    assert json.loads(done.stdout)["schema"] == "tuner.compare/1", done.stderr
+
+
 # --- single commands -----------------------------------------------------------------------
 
 #: What the pages call a program of the reader's.
@@ -197,7 +227,7 @@ ELSEWHERE = "tune scale|--host|postgresql:|mlflow|wandb"
 COMMANDS_BY_PAGE = {
     page: [line for line in lines if not re.search(ELSEWHERE, line)]
     for page, lines in tune_commands().items()
-    if Path(page).name not in {"compare.md", "slurm.md", "spot.md"}
+    if Path(page).name not in {"agents.md", "compare.md", "slurm.md", "spot.md"}
 }
 
 
