@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.json_schema import check
 from tests.light_trainer import MAIN, QUICK, command, environment, make_folder, tune
 from tuner.store import Store
 
@@ -41,6 +42,7 @@ def test_a_finished_study_is_shown_and_not_run_again(quick_study: Path) -> None:
     assert "nothing is launched" in done.stderr
     done = tune(quick_study, *QUICK, "--trials", "4", "--json", "-q", *command())
     document = json.loads(done.stdout)
+    check(document)
     assert (document["schema"], document["state"]) == ("tuner.result/1", "finished")
     assert (document["verdict"], document["finding"]["claim"]) == ("faster", "faster")
     assert document["finding"]["low"] > 1
@@ -191,6 +193,7 @@ def test_a_fixed_setting_is_launched_by_pairs_and_nothing_is_measured_twice(fold
     again = tune(folder, *FIXED, "--price-per-hour", "3.6", "--json", "-q", *COMMAND)
     assert (again.returncode, again.stderr) == (0, "")
     document = json.loads(again.stdout)
+    check(document)
     assert document["schema"] == "tuner.scale/1"
     first, second = document["layouts"]
     assert [first["study"], second["study"]] == list(studies)
