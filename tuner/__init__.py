@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("tuner")
+        return version("runtime-tuner")
     if name in _HOMES:
         from importlib import import_module
 

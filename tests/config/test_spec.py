@@ -277,7 +277,7 @@ def test_a_shipped_trainer_says_how_to_install_its_needs(monkeypatch: pytest.Mon
     monkeypatch.setattr("tuner.config.program.find_spec", lambda name: name in there or None)
     error = refused("{python}", "{workloads}/chainer_mnist.py", "{out}")
     assert "needs chainer, not installed here" in error.message
-    assert "pip install --build-constraint constraints-build.txt '.[chainer]'" in error.hint
+    assert "pip install --build-constraint old.txt 'runtime-tuner[chainer]'" in error.hint
 
 
 def test_a_program_that_runs_in_its_output_folder_finds_its_files(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_stacks_are_files_for_their_owner(tmp_path: Path, monkeypatch: pytest.Mo
     assert said == f"stacks in {folder}"
     texts = {path.name: path.read_text() for path in folder.iterdir()}
     how = texts.pop("rank-1.txt")
-    for part in ("not allowed", "process 2", "pip install py-spy", "ptrace_scope"):
+    for part in ("not allowed", "process 2", "runtime-tuner[stacks]", "ptrace_scope"):
         assert part in how
     assert texts.keys() == {"rank-0.txt", "rank-0-worker-11.txt"}
     assert not any("hunter2" in text for text in texts.values())

@@ -106,6 +106,6 @@ cli = TuneGroup(
     ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
 )
-click.version_option(package_name="tuner", message="tune %(version)s", help="Show the version.")(
-    cli
-)
+click.version_option(
+    package_name="runtime-tuner", message="tune %(version)s", help="Show the version."
+)(cli)

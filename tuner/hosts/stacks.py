@@ -24,7 +24,7 @@ ONE_S = 5.0
 ALL_S = 15.0
 
 _HOW_TO_ALLOW = (
-    "For the Python stack: pip install py-spy, and allow it to look at processes"
+    "For the Python stack: pip install 'runtime-tuner[stacks]', and allow it to look at processes"
     " (kernel.yama.ptrace_scope = 0, run as root, or docker run --cap-add SYS_PTRACE)."
 )
 

@@ -38,6 +38,11 @@ class UsageError(TunerError):
     exit_code = 2
 
 
+def missing_extra(what: str, extra: str, error: ImportError) -> UsageError:
+    """Return the error for what needs an extra of the distribution that is not installed."""
+    return UsageError(f"{what}: {error}", f"pip install 'runtime-tuner[{extra}]'")
+
+
 class NothingMeasuredError(TunerError):
     """The study ended without one usable measurement."""
 

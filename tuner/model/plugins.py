@@ -24,7 +24,7 @@ def load(entry: EntryPoint) -> Any:
     try:
         return entry.load()
     except (ImportError, AttributeError) as error:
-        package = entry.dist.name if entry.dist is not None else "tuner"
+        package = entry.dist.name if entry.dist is not None else "runtime-tuner"
         raise UsageError(
             f"{entry.group}: {entry.name} ({entry.value}) of the package {package} cannot be"
             f" loaded: {error}",

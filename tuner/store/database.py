@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tuner.hosts.untrusted_files import make_folder
-from tuner.model.errors import UsageError, shown
+from tuner.model.errors import UsageError, missing_extra, shown
 from tuner.store import schema
 from tuner.store.failures import from_os_error, translated
 from tuner.store.urls import display_url, sqlite_path
@@ -202,10 +202,7 @@ def _engine(url: str, busy_s: float = BUSY_S) -> Engine:
     try:
         return sa.create_engine(url, **_engine_options(url, busy_s))
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"--storage {display_url(url)}: the module {error.name} is not installed",
-            "install it: pip install 'psycopg[binary]'",
-        ) from error
+        raise missing_extra(f"--storage {display_url(url)}", "postgres", error) from error
     except (sa.exc.ArgumentError, ValueError):
         raise UsageError(
             f"--storage {display_url(url)} is not a database URL",

@@ -189,8 +189,8 @@ def _programs(
 
 def _packages() -> Iterator[str]:
     """Yield each installed package that tuner needs, with its version."""
-    requirements = [line for line in metadata.requires("tuner") or () if "extra" not in line]
-    for name in (re.split(r"[^\w.-]", line)[0] for line in requirements):
+    requirements = metadata.requires("runtime-tuner") or ()
+    for name in (re.split(r"[^\w.-]", line)[0] for line in requirements if "extra" not in line):
         with suppress(metadata.PackageNotFoundError):
             yield f"{name} {metadata.version(name)}"
 

@@ -18,7 +18,7 @@ from typing import Any
 from tuner.knobs import setting_text
 from tuner.launch.secrets import Redactor
 from tuner.model import figures, wording
-from tuner.model.errors import UsageError
+from tuner.model.errors import UsageError, missing_extra
 from tuner.results.exporters import Export, json
 from tuner.results.exporters.job import header
 from tuner.results.report.page import report
@@ -56,7 +56,7 @@ def mlflow(data: StudyView) -> Export:
     figure, server = _metric(data), f"MLFLOW_TRACKING_URI={uri}"
     hint = "check MLFLOW_TRACKING_URI, your login, and that the server runs"
     with (
-        _client("mlflow-skinny", _MLFLOW, "MlflowException", server=server, hint=hint) as library,
+        _client("mlflow", _MLFLOW, "MlflowException", server=server, hint=hint) as library,
         library.start_run(run_name=data.spec.name, tags=tags) as study,
     ):
         library.log_params({f"best.{name}": v for name, v in data.best_setting.items})
@@ -117,16 +117,15 @@ def wandb(data: StudyView) -> Export:
 
 @contextmanager
 def _client(
-    package: str, environ: Mapping[str, str], error_class: str, *, server: str, hint: str
+    name: str, environ: Mapping[str, str], error_class: str, *, server: str, hint: str
 ) -> Iterator[Any]:
     """Yield a client with its variables set; its errors become ours, which name the server."""
     for variable, value in environ.items():
         os.environ.setdefault(variable, value)
     try:
-        library = import_module(name := package.partition("-")[0])
+        library = import_module(name)
     except ImportError as error:
-        message = f"--format {name} needs {package}: {error}"
-        raise UsageError(message, f"pip install {package}") from error
+        raise missing_extra(f"--format {name}", name, error) from error
     try:
         yield library
     except (OSError, ValueError, ImportError, getattr(library, error_class)) as error:
@@ -148,7 +147,7 @@ def _facts(data: StudyView) -> dict[str, str]:
         "ranks": wording.ranks(spec.layout),
         "launcher": wording.launcher(spec.launcher),
         "unit": figures.unit(spec.objective),
-        "version": f"tuner {metadata.version('tuner')}",
+        "version": f"tuner {metadata.version('runtime-tuner')}",
     }
 
 
