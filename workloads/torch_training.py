@@ -138,12 +138,14 @@ def build(options: Namespace, classes: int, local_rank: int) -> SharedModel:
     from torch.nn.parallel import DistributedDataParallel
 
     torch.manual_seed(options.seed)
-    device = torch.device("cuda", local_rank) if options.gpu else torch.device("cpu")
+    device = torch.device("cpu")
     if options.gpu:
+        # More ranks than GPUs share them: NCCL refuses that, gloo does not.
+        device = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device)
     network = network_of(options.arch, classes).to(device)
     bucket = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
-    devices = [local_rank] if options.gpu else None
+    devices = [device] if options.gpu else None
     group = torch.distributed.new_group(backend=options.backend)
     shared = DistributedDataParallel(network, device_ids=devices, process_group=group, **bucket)
     optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)

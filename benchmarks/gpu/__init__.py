@@ -1,0 +1,1 @@
+"""A run on a bare GPU machine: see README.md here."""
