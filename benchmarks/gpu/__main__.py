@@ -14,10 +14,12 @@ import site
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.gpu import checks, processes
 from benchmarks.gpu.parts import PARTS, ROOT, Part
+from tuner.hosts.process import SupervisedCommand
 
 VENV = ROOT / "build" / "gpu" / "venv"
 
@@ -63,7 +65,6 @@ class Run:
             fault = processes.wait(command, limit_s)
         except OSError as error:
             fault = str(error)
-        processes.end_all()
         took = f"{time.monotonic() - begun:.1f} s"
         self.say(f"{name}: {f'{fault} (see {log})' if fault else 'ok'}, {took}")
         return not fault
@@ -93,15 +94,15 @@ class Run:
         folder.mkdir(exist_ok=True)
         commands = checks.commands(self.python, folder, has_device=self.has_device)
         logs = {name: folder / f"{name}.log" for name in commands}
-        started = {
-            name: processes.start(argv, logs[name], self.env, ROOT)
-            for name, argv in commands.items()
-        }
-        for name, process in started.items():
-            fault = processes.wait(process, limit - time.monotonic())
-            lines = [line for line in logs[name].read_text().splitlines() if line.strip()] or [""]
-            self.say(f"check {name}: {f'FAILED, {fault}: ' if fault else ''}{lines[-1][:150]}")
-        processes.end_all()
+        started: dict[str, SupervisedCommand] = {}
+        with ExitStack() as stack:
+            for name, argv in commands.items():
+                started[name] = processes.start(argv, logs[name], self.env, ROOT)
+                stack.callback(started[name].stop)
+            for name, command in started.items():
+                fault = processes.wait(command, limit - time.monotonic())
+                lines = list(filter(str.strip, logs[name].read_text().splitlines())) or [""]
+                self.say(f"check {name}: {f'FAILED, {fault}: ' if fault else ''}{lines[-1][:150]}")
 
     def tune_part(self, part: Part, limit_s: float) -> None:
         """Tune a part in its own folder, and write what came of it."""
@@ -129,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for part in options.parts:  # of an earlier run: its studies would only be continued
         shutil.rmtree(options.output / part, ignore_errors=True)
     options.output.mkdir(parents=True, exist_ok=True)
-    processes.adopt_orphans()
+    processes.exit_by_signals()
     run, chosen = Run(options), [part for part in PARTS if part.name in options.parts]
     try:
         if options.python is None and not run.install(options.wheels):
@@ -143,7 +144,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             else:
                 run.tune_part(part, limit_s)
     finally:
-        processes.end_all()
         table = [run.python, "-m", "benchmarks.gpu.table", str(run.folder)]
         run.do("table", [*table, *(part.name for part in chosen)], LAST_S, "run.log")
     print((run.folder / "table.md").read_text())

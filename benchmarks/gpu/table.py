@@ -24,7 +24,7 @@ def line(folder: Path) -> dict[str, Any]:
     measured = {"baseline": result["baseline"], "best": result["candidate"]}
     hosts = {run["name"]: run["figures"]["host"] for run in explained["runs"]}
     sides = {
-        name: {"samples_per_s": measurement and measurement["items_per_s"]}
+        name: {"samples_per_s": _samples_per_s(measurement, document["study"]["items"])}
         | {key: hosts.get(name, {}).get(key) for key in ("gpu_share", "gpu_power_w")}
         for name, measurement in measured.items()
     }
@@ -40,6 +40,15 @@ def line(folder: Path) -> dict[str, Any]:
         **sides,
         "cells": [*table.row(folder.name, document, explained), *cells],
     }
+
+
+def _samples_per_s(measurement: dict[str, Any] | None, items: float) -> float | None:
+    """Return the rate of a side; one that was only ever stopped has that of its projection."""
+    if measurement is None:
+        return None
+    stopped: dict[str, float] | None = measurement["stopped"]
+    rate: float | None = measurement["items_per_s"]
+    return items / stopped["projection_s"] if stopped else rate
 
 
 def main(folder: Path, names: list[str]) -> None:

@@ -16,10 +16,24 @@ from typing import Any
 import pytest
 
 from benchmarks.gpu import table
-from benchmarks.gpu.parts import ROOT
+from benchmarks.gpu.parts import PARTS, ROOT
 
 #: What tune needs that the machine has; the others are carried.
 ON_THE_MACHINE = {"click", "jinja2", "numpy", "nvidia-ml-py", "pyyaml", "regex", "rich", "tqdm"}
+
+
+@pytest.mark.slow
+@pytest.mark.system
+def test_every_part_runs_on_cpus_and_has_its_line(tmp_path: Path) -> None:
+    run = [sys.executable, "-m", "benchmarks.gpu", "--no-device", "--python", sys.executable]
+    subprocess.run([*run, "--output", tmp_path], cwd=ROOT, check=True, timeout=600)
+    lines = json.loads((tmp_path / "table.json").read_text())
+    assert [line["part"] for line in lines] == [part.name for part in PARTS]
+    assert all(line["baseline"]["samples_per_s"] for line in lines), lines
+    assert all((tmp_path / part.name / "report.html").is_file() for part in PARTS)
+    log = (tmp_path / "run.log").read_text()
+    assert "check mpi: Open MPI" in log
+    assert "check cupy: FAILED" in log  # and the parts were tuned all the same
 
 
 def test_what_tune_needs_is_carried_or_on_the_machine() -> None:
@@ -34,14 +48,11 @@ PROGRAM = """
 import subprocess, sys, time
 from pathlib import Path
 from benchmarks.gpu import processes
-processes.adopt_orphans()
+processes.exit_by_signals()
 daemon = "trap '' INT TERM; setsid sleep 300 & echo $! > pid; sleep 300"
 command = processes.start(["sh", "-c", daemon], Path("log"), {"PATH": "/usr/bin:/bin"}, Path())
 processes.GRACE_S = 0.1
-try:
-    print(processes.wait(command, float(sys.argv[1])), flush=True)
-finally:
-    processes.end_all()
+print(processes.wait(command, float(sys.argv[1])), flush=True)
 """
 
 
@@ -70,7 +81,8 @@ def document() -> tuple[dict[str, Any], dict[str, Any]]:
     result = {"trials": 9, "launches": 20, "verdict": "faster", "ratio": 2.0}
     result |= {"finding": {"ratio": 2.0, "low": 1.9, "high": 2.1}, "export": {"opencv_threads": 1}}
     objective = {"kind": "logreport", "unit": "s"}
-    study = {"layout": {"ranks": 1}, "objective": objective, "machine": {"cores": 16}}
+    study: dict[str, Any] = {"layout": {"ranks": 1}, "objective": objective, "items": 128}
+    study["machine"] = {"cores": 16}
     runs = [
         {"name": name, "sentence": "held back by X, 50 % of the time", "figures": {"host": host}}
         for name, host in (
