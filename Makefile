@@ -5,7 +5,7 @@
 # make snapshots         what studies say, to be reviewed: tests/results/snapshots/
 # make site              the documentation as a site, in site/
 # make release-check     what must hold before a release is tagged
-# make pictures          the pictures in the docs, from real studies: four minutes, with chromium
+# make pictures          the pictures in the docs, from real studies: six minutes, with chromium
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
 # make fuzz              the parsers, with many odd inputs; ARGS="-k study_file": one of them

@@ -3,7 +3,7 @@
 python docs/make_pictures.py      (or: make pictures)
 
 Both studies are real ones, of the shipped trainer. It needs chromium and the extra `test`, and
-takes about four minutes on two cores. Each wait has a limit, after which it ends with an error.
+takes about six minutes on two cores. Each wait has a limit, after which it ends with an error.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SHOW_FOLDER = """folder => {
 
 
 def terminal(output: str) -> str:
-    """The SVG of a terminal with the command and its output, up to the first empty line.
+    """Return the SVG of a terminal with the command and its output, up to the first empty line.
 
     The launches of each pair are left out: the line below them says what the pairs show.
     """
@@ -86,7 +86,7 @@ def terminal(output: str) -> str:
 
 @contextmanager
 def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """``tune`` with these words, which has ended when the context is left."""
+    """Start ``tune`` with these words, and end it when the context is left."""
     with subprocess.Popen(
         [TUNE, *words], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
@@ -102,7 +102,7 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def dashboard(folder: Path) -> Iterator[str]:
-    """The address, with the token, of the dashboard of this folder's studies."""
+    """Yield the address, with the token, of a dashboard of this folder's studies."""
     with started(folder, "dashboard", "--port", "0") as process:
         assert process.stdout is not None
         address = re.search(r"http\S+", process.stdout.readline())
@@ -114,25 +114,25 @@ def dashboard(folder: Path) -> Iterator[str]:
 def wait_for_trial(storage: str, study: subprocess.Popen[str], at_least: int) -> int:
     """Wait until a trial of this number or a later one has reported a few times.
 
-    Returns the number by which Optuna's dashboard knows the study.
+    Return the number by which Optuna's dashboard knows the study.
     """
     end_s = time.monotonic() + TRIAL_LIMIT_S
     while time.monotonic() < end_s:
         if study.poll() is not None:
             raise SystemExit(f"the study ended before its trial {at_least}: give it more settings")
         try:
-            seen = optuna.load_study(study_name=NAME, storage=storage)
-            trials = seen.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            running = optuna.load_study(study_name=NAME, storage=storage)
+            trials = running.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
         except Exception:  # its tables are being made
             trials = []
         if any(t.number >= at_least and len(t.intermediate_values) >= 3 for t in trials):
-            return seen._study_id
+            return running._study_id
         time.sleep(0.3)
     raise SystemExit(f"no trial {at_least} was running after {TRIAL_LIMIT_S} s")
 
 
 def picture_run_and_report(folder: Path, browser: Browser) -> None:
-    """A whole study, and what it prints."""
+    """Run a whole study, and picture what it prints."""
     run = subprocess.run(
         [TUNE, *COMMAND.split()[1:]],
         cwd=folder,
@@ -149,7 +149,7 @@ def picture_run_and_report(folder: Path, browser: Browser) -> None:
 
 
 def picture_report(folder: Path, browser: Browser) -> None:
-    """The first page of the dashboard, which is the report, and the report in short."""
+    """Picture the first page of the dashboard, which is the report, and the report in short."""
     with dashboard(folder) as address:
         page = browser.new_page(viewport={"width": 1000, "height": 950})
         page.set_default_timeout(PAGE_LIMIT_MS)
@@ -167,7 +167,7 @@ def picture_report(folder: Path, browser: Browser) -> None:
 
 
 def picture_running_study(folder: Path, browser: Browser) -> None:
-    """Optuna's dashboard beside a study that runs, which is ended when both pictures are there."""
+    """Picture Optuna's dashboard beside a study that runs, and then end the study."""
     storage = f"sqlite:///{folder}/studies/tune.db"
     with started(folder, *RUNNING_STUDY.split()) as study:
         wait_for_trial(storage, study, at_least=3)
@@ -188,7 +188,7 @@ def picture_running_study(folder: Path, browser: Browser) -> None:
 
 
 def main() -> None:
-    """Make all of them."""
+    """Make all pictures."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     os.environ.pop("TUNE_STORAGE", None)
     pictures = {"whole": picture_run_and_report, "running": picture_running_study}

@@ -122,7 +122,9 @@ def _template() -> str:
     return template("tune")
 
 
+#: What makes each file of the docs.
+FILES = {"reference.md": reference, "tune.1": man_page, "schema.json": schema}
+
 if __name__ == "__main__":
-    (DOCS / "reference.md").write_text(reference())
-    (DOCS / "tune.1").write_text(man_page())
-    (DOCS / "schema.json").write_text(schema())
+    for name, text_of in FILES.items():
+        (DOCS / name).write_text(text_of())

@@ -23,7 +23,7 @@ _PLAIN = {int: "integer", str: "string", float: "number", bool: "boolean", types
 
 
 def schema() -> str:
-    """Return the schema of all documents; which one holds is told by `schema`."""
+    """Return the schema of all documents; the key `schema` of a document says which part holds."""
     branches = []
     for document in DOCUMENTS:
         has_name = {"properties": {"schema": _schema(typing.get_type_hints(document)["schema"])}}

@@ -29,6 +29,7 @@ Item = Callable[[Path], str]
 
 
 def metadata(root: Path) -> configparser.SectionProxy:
+    """Return the metadata of the distribution."""
     setup = configparser.ConfigParser()
     setup.read(root / "setup.cfg")
     return setup["metadata"]
@@ -67,13 +68,12 @@ def same_version(root: Path) -> str:
 
 
 def reference(root: Path) -> str:
-    for function, name in (("reference", "reference.md"), ("man_page", "tune.1")):
-        code = f"import make_reference; print(make_reference.{function}(), end='')"
-        words = (sys.executable, "-c", code)
-        done = subprocess.run(words, cwd=root / "docs", capture_output=True, text=True, check=True)
-        if done.stdout != (root / "docs" / name).read_text():
-            return f"docs/{name} is not what the program says; next: make docs"
-    return ""
+    code = "from make_reference import DOCS, FILES\n"
+    code += "print(*[name for name in FILES if FILES[name]() != (DOCS / name).read_text()])"
+    words = (sys.executable, "-c", code)
+    done = subprocess.run(words, cwd=root / "docs", capture_output=True, text=True, check=True)
+    stale = done.stdout.strip()
+    return f"docs: {stale} is not what the program says; next: make docs" if stale else ""
 
 
 def site(root: Path) -> str:
@@ -106,7 +106,7 @@ ITEMS: dict[str, Item] = {
     "everything is committed": clean_tree,
     "the changelog has a section of this version": changelog,
     "the version is the same everywhere": same_version,
-    "reference and man page are current": reference,
+    "reference, man page and schema are current": reference,
     "the documentation can be built": site,
     "the wheel has the same bytes twice, and twine finds nothing": wheel,
 }

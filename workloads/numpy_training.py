@@ -37,7 +37,7 @@ def parse(argv: Sequence[str]) -> Namespace:
     """Read a command line; raises ``WorkloadError``."""
     parser = Parser(NAME, str(__doc__))
     number(parser, "-p", "--processes", default=4, help="processes that share the batch")
-    number(parser, "-b", "--batchsize", help=f"examples of a process [{BATCH} among all]")
+    number(parser, "-b", "--batchsize", help=f"examples of a process [its share of {BATCH}]")
     text = f"[{JOB_ITERATIONS}; with --benchmark: {BENCHMARK_ITERATIONS}]"
     number(parser, "-i", "--iterations", help=f"iterations to make {text}")
     text = "a short run, the same work per iteration"
@@ -48,8 +48,8 @@ def parse(argv: Sequence[str]) -> Namespace:
     if options.processes > BATCH:
         raise WorkloadError(f"--processes {options.processes}: the batch has {BATCH} examples")
     options.batchsize = options.batchsize or BATCH // options.processes
-    number_made = BENCHMARK_ITERATIONS if options.benchmark else JOB_ITERATIONS
-    options.iterations = options.iterations or number_made
+    usual_number = BENCHMARK_ITERATIONS if options.benchmark else JOB_ITERATIONS
+    options.iterations = options.iterations or usual_number
     return options
 
 

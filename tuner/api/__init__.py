@@ -68,7 +68,8 @@ _ARGUMENTS = {
     **{f"--{name}": f"{name}=True" for name in ("fresh", "remeasure", "wait")},
     **{row.flag: f"{row.key}={'True' if row.kind is SWITCH else ''}" for row in OPTIONS},
 }
-#: An option, with the blank before a value: a number, a quotation, NAME, or a text with a mark.
+#: An option with the blank before its value: a number, a quotation, NAME, or a word that a
+#: punctuation mark continues (`4:2`).
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)(?![\w-])([ =](?=[\d'\"A-Z]|\w+[:=/.,]\w))?")
 
 

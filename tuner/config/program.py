@@ -103,14 +103,12 @@ def _check_shipped(name: str, *, is_own_python: bool) -> None:
     needed = _IMPORTS.get(trainer, ()) if is_own_python else ()
     if missing := [module for module in needed if find_spec(module) is None]:
         extra = trainer.partition("_")[0]
-        line = f"pip install 'runtime-tuner[{extra}]'"
+        before, option = "", ""
         if extra == "chainer":  # its source package cannot be built by a newer setuptools
-            line = "echo 'setuptools<81' >old.txt; " + line.replace(
-                "install", "install --build-constraint old.txt"
-            )
+            before, option = "echo 'setuptools<81' >old.txt; ", "--build-constraint old.txt "
         raise UsageError(
             f"the workload {name} needs {' and '.join(missing)}, not installed here",
-            f"{line}\n"
+            f"{before}pip install {option}'runtime-tuner[{extra}]'\n"
             "Or tune your own trainer: tune --mpi-procs 8 -- python train.py --out {out}",
         )
 
