@@ -106,7 +106,7 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
         "TUNE_LIVE_FILE=/dev/shm/tune-abc/7/live.json",
         *("TUNE_TRIAL=abc.7", *ONE_THREAD, "prog", "/data/trial/out"),
     )
-    assert launch.env["PYTHONPATH"] == "/dev/shm/tune-abc/code"
+    assert launch.env["PYTHONPATH"] == "/dev/shm/tune-abc/code/wrappers/probe"
     assert launch.env["TUNE_TRIAL"] == "abc.7"
     assert launch.env["TUNE_SSH"] == "ssh -F config"
     # Slurm starts what is on other nodes itself, with the whole environment.

@@ -28,8 +28,8 @@ _MOST_BYTES = 1 << 20
 #: How the libraries of BLAS pools are called, at the begin: the other pools are OpenMP runtimes.
 BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
 
-#: The place of the probe's code in a host's private folder.
-CODE = "code"
+#: The place of the probe's code in a host's private folder; beside `wrappers` lies ``tuner.live``.
+CODE = "code/wrappers/probe"
 
 #: The file that tells the ranks of a launch how to reach the tool, in its folder or a private one.
 LIVE = "live.json"
@@ -43,16 +43,23 @@ def probe_environment(
 ) -> dict[str, str]:
     """Return the variables that bring the probe into the ranks of the trial in ``folder``.
 
-    The ``PYTHONPATH`` of ``environ`` is kept after the probe. The ``TUNE_LIVE_FILE`` exists only if
-    the launch is measured live. ``probe`` is the folder of the probe's code, by default ours.
+    The ``TUNE_LIVE_FILE`` exists only if the launch is measured live. ``probe`` is the folder of
+    the probe's code, by default ours.
     """
-    probe = probe or shipped_probe()
-    users_path = environ.get("PYTHONPATH", "")
     return {
-        "PYTHONPATH": f"{probe}{os.pathsep}{users_path}" if users_path else str(probe),
+        **python_path(environ, probe),
         "TUNE_PROBE_DIR": str(probe_folder(folder)),
         "TUNE_LIVE_FILE": str(live_file(folder)),
     }
+
+
+def python_path(environ: Mapping[str, str], probe: Path | None = None) -> dict[str, str]:
+    """Return the ``PYTHONPATH`` by which any Python can import ``tuner.live``.
+
+    That of ``environ`` is kept after the folder of the probe's code.
+    """
+    folders = (str(probe or shipped_probe()), environ.get("PYTHONPATH", ""))
+    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
 # --- places ---------------------------------------------------------------------------------------

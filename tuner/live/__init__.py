@@ -13,7 +13,8 @@ A plain loop, which has a knob of its own::
 :class:`ChainerExtension`, :class:`PpeExtension` and :func:`torch_loader` are the same for trainers
 of Chainer and of PyTorch. Outside live measurement (``--live``) all of these do nothing: the loader
 is the loader that was given, no extension fires, ``more()`` is false. They import no library: they
-use Chainer and PyTorch through the objects that they are given.
+use Chainer and PyTorch through the objects that they are given. Every Python from 3.8 on that is
+launched finds them (``wrappers/probe/sitecustomize.py``).
 """
 
 from tuner.live.client.for_chainer import ChainerExtension

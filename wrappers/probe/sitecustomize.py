@@ -1,7 +1,7 @@
 """Starts the probe in a rank of a trial; Python finds this file through PYTHONPATH.
 
-Python imports a module of this name when it starts. Ours does nothing unless it runs in a rank
-(one of the variables below is set) of a trial, which sets
+Python imports a module of this name when it starts. Ours lets the program import ``tuner.live``,
+and starts the probe in a rank (one of the variables below is set) of a trial, which sets
 
 - ``TUNE_PROBE_DIR``: the rank reports at its exit what it really ran with (``rank_report.py``),
   and a thread looks at what the main thread does meanwhile (``rank_phases.py``).
@@ -12,7 +12,7 @@ Python imports a module of this name when it starts. Ours does nothing unless it
 Then it gives way to the ``sitecustomize`` that Python would have found without it.
 
 All files here must run in the oldest Python a user may have: no annotations, nothing newer than
-3.6, and nothing beside the standard library.
+3.6, and nothing beside the standard library. An older Python reads this file, and does nothing.
 """
 
 import atexit
@@ -26,7 +26,7 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 def _number(names, torchrun_name):
     """Return the first of these variables that is a number; torchrun's if torchrun started it."""
-    for name in (*names, torchrun_name) if "TORCHELASTIC_RUN_ID" in os.environ else names:
+    for name in names + (torchrun_name,) if "TORCHELASTIC_RUN_ID" in os.environ else names:
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)
@@ -79,21 +79,33 @@ def _start():
         _call("rank_phases", "start", folder, rank)
 
 
-def _give_way():
-    """Import the ``sitecustomize`` that comes after ours, as if ours were not there.
+class _TunerPackage:
+    """Finds ``tuner``, but nothing installed beside it, if the program's environment has none."""
 
-    An exception of it goes on to Python, which treats it as it always does.
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        """Return where ``tuner`` is; Python finds its modules by that."""
+        if name != "tuner":
+            return None
+        from importlib.machinery import PathFinder
+
+        folder = os.path.dirname(os.path.dirname(_HERE))
+        # In a checkout and on another host `wrappers` lies beside `tuner`, installed in it.
+        return PathFinder.find_spec(name, [folder, os.path.dirname(folder)])
+
+
+def _give_way():
+    """Import the ``sitecustomize`` that Python would have found, as if ours were not there.
+
+    Python treats any exception as it always does; it ignores that there is no such module.
     """
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
-    ours = sys.modules.pop("sitecustomize", None)
-    try:
-        import sitecustomize  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name != "sitecustomize":
-            raise
-        if ours is not None:
-            sys.modules["sitecustomize"] = ours
+    sys.modules.pop("sitecustomize", None)
+    import sitecustomize  # noqa: F401
 
 
-_start()
+if sys.version_info >= (3, 6):
+    _start()
+if sys.version_info >= (3, 8):
+    sys.meta_path.append(_TunerPackage)  # the last one: what the program finds without us wins
 _give_way()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import venv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -231,3 +232,20 @@ def test_a_live_job_is_switched_on_all_hosts_at_once_and_another_takes_the_place
             assert record.outcome.window.pace_s >= 0.02 * int(record.setting.as_dict()["step"])
             ranks = record.outcome.observation.ranks
             assert [(rank.rank, rank.reported) for rank in ranks] == [(0, True), (1, True)]
+
+
+#: In a Python without `tune`; it ends before the ranks do, and needs no MPI.
+IMPORTS = """
+import subprocess, sys
+code = "from tuner import live; print(live.__file__)"
+subprocess.run([sys.argv[1], "-c", code], check=True)
+"""
+
+
+def test_programs_import_the_client_where_tune_is_not_installed(study: Start, folder: Path) -> None:
+    venv.create(folder / "venv", symlinks=True)
+    python = str(folder / "venv/bin/python")
+    tune = study(*OTHERS, "--objective", "wall", "--", python, program=IMPORTS)
+    tune.end()
+    output = Path(tune.records()[0].folder, "output.log").read_text()
+    assert len(re.findall(r"/dev/shm/tune-\w+/code/tuner/live/__init__.py", output)) == 2

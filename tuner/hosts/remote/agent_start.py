@@ -80,8 +80,12 @@ def _package() -> bytes:
 
 
 def probe_code() -> dict[str, str]:
-    """Return the probe's code as files of a host's private folder."""
-    return {f"{CODE}/{path.name}": path.read_text() for path in shipped_probe().glob("*.py")}
+    """Return the probe's code, and that of ``tuner.live``, as files of a host's private folder."""
+    root, place = Path(import_module("tuner").__path__[0]), Path(CODE).parents[1]
+    client = [root / "__init__.py", root / "live/__init__.py", *root.glob("live/client/*.py")]
+    files = {f"{CODE}/{path.name}": path for path in shipped_probe().glob("*.py")}
+    files |= {f"{place}/tuner/{path.relative_to(root)}": path for path in client}
+    return {name: path.read_text() for name, path in files.items()}
 
 
 def _program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ class Communicators:
 
 def _name_of(communicator: Any) -> str:
     """Return the name for ``create_communicator``: ``naive``, of ``….naive_communicator``."""
-    return type(communicator).__module__.rpartition(".")[2].removesuffix("_communicator")
+    return type(communicator).__module__.rpartition(".")[2].split("_communicator")[0]
 
 
 # --- the loader ---------------------------------------------------------------------------

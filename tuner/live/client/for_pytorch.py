@@ -208,7 +208,7 @@ class LiveLoader:
         original, workers = self._original, int(values[WORKERS])
         options: dict[str, Any] = {name: getattr(original, name) for name in _KEPT_OPTIONS}
         if original.batch_sampler is None:
-            options |= {"batch_size": None, "sampler": self._sampler}
+            options.update(batch_size=None, sampler=self._sampler)
         else:
             options["batch_sampler"] = self._sampler
         if workers > 0:
@@ -216,9 +216,9 @@ class LiveLoader:
             options["prefetch_factor"] = prefetch
             options["worker_init_fn"] = OpenCvThreads(values[OPENCV], original.worker_init_fn)
             if original.num_workers > 0:
-                options |= {name: getattr(original, name) for name in _WORKER_OPTIONS}
+                options.update({name: getattr(original, name) for name in _WORKER_OPTIONS})
             else:
-                options |= self._worker_options
+                options.update(self._worker_options)
         pinned = values[PINNED] == "on" if PINNED in values else original.pin_memory
         return _torch().utils.data.DataLoader(
             num_workers=workers, pin_memory=pinned, generator=self._seeds, **options

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Mapping, Protocol
 
 #: The agent's module, which the probe loads into the ranks of a job that is measured live.
 AGENT = "tune_rank_live"
