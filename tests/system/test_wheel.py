@@ -57,3 +57,13 @@ def test_a_wheel_has_the_same_bytes_each_time_and_works_without_the_sources(tmp_
         tune = [sys.executable, str(place / "bin" / "tune"), *words]
         done = captured(tune, tmp_path, env)
         assert done.returncode == 0, done.stdout + done.stderr
+
+    # A program in another environment, launched by that installation, imports the client.
+    probe = place / "tuner/wrappers/probe"
+    imports = ("-c", "from tuner import live; print(live.__file__)")
+    done = captured(
+        [os.path.realpath(sys.executable), *imports],
+        tmp_path,
+        {**os.environ, "PYTHONPATH": str(probe)},
+    )
+    assert done.stdout == f"{place}/tuner/live/__init__.py\n", done.stderr
