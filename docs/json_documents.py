@@ -517,11 +517,11 @@ class CompareDocument:
 
     schema: Literal["tuner.compare/1"]
     verdict: str  # the line that is printed
-    is_worse: bool  # the second best is proven to be worse by more than `share`
+    is_worse: bool  # the whole interval of the second best is worse by more than `share`
     share: float  # that of --fail-if-slower, or 0.05
     unit: str  # of the figures; empty: not known
     best_settings: BeforeAndAfter
-    best_launches: BeforeAndAfter  # which launches of the best setting are compared
+    best_launches: BeforeAndAfter  # which launches are compared; stored ones prove nothing
     rows: tuple[ComparedRow, ...]  # the best of each first
     differences: tuple[str, ...]  # what else is not the same
 

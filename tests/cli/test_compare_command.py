@@ -14,15 +14,19 @@ def test_a_study_is_compared_with_a_file_of_it(tune: Tune, database: Path, tmp_p
     storage = ("--storage", str(database))
     assert tune("export", *storage, "-o", "before.json").code == 0
     done = tune("compare", "before.json", "mnist", *storage)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (
+        *(0, "nothing is launched: before.json is a file, which cannot be launched\n"),
+    )
     assert "no difference above 1 % is proven: 1 (" in done.out and "your defaults" in done.out
+    assert "(stored launches prove nothing: the machine may have changed in between)" in done.out
+    assert tune("compare", "before.json", "mnist", *storage, "--stored").err == ""
     document = json.loads((tmp_path / "before.json").read_text())
     best = document["result"]["best"]["setting"]
     (launch,) = (each for each in document["launches"] if each["counts_for"] == best)
     launch["samples"][0]["figure"] /= 3
     (tmp_path / "fast.json").write_text(json.dumps(document))
     slower = ("compare", "fast.json", "before.json")
-    assert "worse: it takes 3 (" in tune(*slower).out
+    assert "seems worse: it takes 3 (" in tune(*slower).out
     assert tune(*slower).code == 0
     assert tune(*slower, "--fail-if-slower", "5%").code == 6
     found = json.loads(tune(*slower, "--json", "--fail-if-slower", "5%").out)
@@ -53,6 +57,8 @@ def test_what_cannot_be_launched_is_refused(tune: Tune, tmp_path: Path, mpirun: 
     def refused(before: str, after: str, said: str) -> None:
         done = tune("compare", before, after, "--storage", str(place), "--remeasure")
         assert done.code == 2 and said in done.err, done.err
+        done = tune("compare", before, after, "--storage", str(place))
+        assert done.code == 0 and done.err.startswith("nothing is launched: "), done.err
 
     stored("main", "main")
     stored("same", "main")
@@ -61,7 +67,7 @@ def test_what_cannot_be_launched_is_refused(tune: Tune, tmp_path: Path, mpirun: 
     assert tune("export", "main", "--storage", str(place), "-o", "main.json").code == 0
     refused("main.json", "branch", "main.json is a file, which cannot be launched")
     stored("login", "branch", "--password", "***")
-    refused("main", "login", "--remeasure login: the stored command hides a secret")
+    refused("main", "login", "to launch login: the stored command hides a secret")
     stored("hidden", "branch", environment=(("NCCL_X", "***"),))
     refused("main", "hidden", "the stored value of NCCL_X hides a secret")
     stored("branch-again", "branch")

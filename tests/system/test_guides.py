@@ -37,9 +37,9 @@ def environment(folder: Path, programs: str = "") -> dict[str, str]:
     return {**os.environ, "PATH": path, "TUNE_LOCK_DIR": str(folder)}
 
 
-def make(folder: Path, length: int) -> Path:
+def make(folder: Path, length: int, program: str = TRAIN) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "train.py").write_text(TRAIN)
+    (folder / "train.py").write_text(program)
     (folder / "length").write_text(str(length))
     return folder
 
@@ -148,33 +148,30 @@ def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     slower = run(make(tmp_path, 6), after, f"--confirm none {SHORT}")
     assert slower.returncode == 6, slower.stdout + slower.stderr
-    assert "worse: it takes 2 (" in slower.stdout
-    assert slower.stdout.rstrip().endswith("; worse by more than 5 %")
+    assert "seems worse: it takes 2 (" in slower.stdout
+    assert "; worse by more than 5 % (stored launches prove nothing" in slower.stdout
 
 
-def test_what_cannot_tell_is_launched_side_by_side(tmp_path: Path) -> None:
-    # The figures of the studies do not depend on the machine: a launch of each cannot tell.
-    folders = make(tmp_path / "main", 12), make(tmp_path / "branch", 16)
+def test_both_are_launched_side_by_side(tmp_path: Path) -> None:
+    make(tmp_path / "main", 12, COMPUTES)
+    make(tmp_path / "branch", 16, COMPUTES)
     commands, *_ = blocks("docs/how-to/compare.md")
     *studies, compare = commands.splitlines()
     # Without a confirmation there is a single launch of each.
     done = run(tmp_path, "\n".join(studies), f"--warm-ups 0 --confirm none {SHORT}")
     assert done.returncode == 0, done.stderr
-    for folder in folders:
-        (folder / "train.py").write_text(COMPUTES)
-
     argv, env, pipe = shlex.split(compare), environment(tmp_path), subprocess.PIPE
     with subprocess.Popen(argv, cwd=tmp_path, env=env, text=True, stderr=pipe) as cut:
         eventually((tmp_path / "branch-again" / "0001").exists)
         cut.send_signal(signal.SIGINT)
         said = cut.communicate(timeout=60)[1]
     assert cut.returncode == 128 + signal.SIGINT, said
-    assert "launches of both, kept as the studies main-again and branch-again" in said
+    assert "launches both, as the studies main-again and branch-again" in said
     assert said.rstrip().endswith("tune: interrupted"), "the same command does not continue it"
 
     done = run(tmp_path, compare)
     assert done.returncode == 6, done.stdout + done.stderr
-    assert re.search("best of main: [0-9]+ launches made side by side by", done.stdout), done.stdout
+    assert re.search("best of main: [0-9]+ launches made side by", done.stdout), done.stdout
     assert done.stdout.rstrip().endswith("; worse by more than 5 %")
     with Store.open(f"sqlite:///{tmp_path / 'ci.db'}", create=False) as store:
         best = store.load("main").summary.best_setting

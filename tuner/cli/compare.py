@@ -16,6 +16,9 @@ from tuner.model import wording
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tuner.model import StudySpec
     from tuner.results.compared_studies import Comparison
     from tuner.study.pairing import Pairs
 
@@ -29,14 +32,14 @@ WORSE = 0.05
 @click.command(
     "compare",
     cls=TuneCommand,
-    help="Compare two studies of one job, before and after a change: the best setting of each, and"
-    " each setting that both have measured, with 95 % intervals; then what else differs. A study is"
-    " named, or given as the JSON file of `tune export`.",
+    help="Compare two studies of one job, before and after a change. The best setting of each is"
+    " launched by pairs, side by side if nothing speaks against it. A study that cannot be launched"
+    " here, such as the JSON file of `tune export`, is compared as it is stored, which proves"
+    " nothing: the machine may have changed.",
     examples=(
-        ("tune compare mnist mnist-2", "two studies of the database"),
-        ("tune compare mnist mnist-2 --remeasure", "launches both if their times cannot tell"),
+        ("tune compare mnist mnist-2 --stored", "launches nothing"),
         (
-            "tune compare main.json branch.json --fail-if-slower 5%",
+            "tune compare mnist mnist-2 --fail-if-slower 5%",
             "exit code 6 if it is proven to be slower by more than 5 %",
         ),
     ),
@@ -47,14 +50,16 @@ WORSE = 0.05
     "--fail-if-slower",
     type=SHARE.read,
     metavar="PERCENT",
-    help="Exit with 6 if the best of AFTER is proven to be worse than that of BEFORE by more.",
+    help="Exit with 6 if the whole interval of AFTER is worse than BEFORE by more.",
 )
 @option(
     "--remeasure",
-    is_flag=True,
-    help="If what is stored cannot tell, launch the best setting of both here by pairs,"
-    " side by side if nothing speaks against it.",
+    "basis",
+    flag_value="remeasure",
+    default=None,
+    help="Launch both here, also if they were measured on another host; fail if that cannot be.",
 )
+@option("--stored", "basis", flag_value="stored", help="Launch nothing: go by what is stored.")
 @shared("wait", "storage", "json")
 @click.pass_context
 def command(ctx: click.Context, /, before: str, after: str, **options: Any) -> int:
@@ -65,12 +70,15 @@ def command(ctx: click.Context, /, before: str, after: str, **options: Any) -> i
     limit, names = options["fail_if_slower"], (before, after)
     share = WORSE if limit is None else limit
     comparison = compare(*(read(name, _export(name, options["storage"])) for name in names))
-    if options["remeasure"]:
-        for name in filter(_is_file, names):
-            message = f"--remeasure: {name} is a file, which cannot be launched"
-            raise UsageError(message, "name the study itself")
-        if comparison.best.is_open(share):
-            comparison = _remeasure(comparison, share, ctx.meta[TYPED], options)
+    if options["basis"] != "stored":
+        try:
+            specs = _to_launch(names, ctx.meta[TYPED], options)
+        except UsageError as error:
+            if options["basis"] == "remeasure":
+                raise
+            console.err(f"nothing is launched: {error.message}")
+        else:
+            comparison = _remeasure(comparison, specs, share, options)
     if options["as_json"]:
         sys.stdout.write(dumps(comparison.json(share)))
     else:
@@ -80,6 +88,8 @@ def command(ctx: click.Context, /, before: str, after: str, **options: Any) -> i
         for side in (comparison.before, comparison.after):
             launches = wording.count(len(side.best), "launch", "launches")
             console.out(f"best of {side.name}: {launches} {side.origin}")
+        if comparison.is_by_pairs and len(comparison.rows) > 1:
+            console.out("other rows: stored launches, of different times")
         for difference in comparison.differences:
             console.out(f"differs: {difference}")
         console.out(comparison.verdict(share), bold=True)
@@ -101,23 +111,37 @@ def _export(name: str, storage: str | None) -> str:
     return export(stored.load(stored.open_store(storage), name)).text
 
 
-def _remeasure(
-    comparison: Comparison, share: float, typed: tuple[str, ...], options: dict[str, Any]
-) -> Comparison:
-    """Launch both by pairs until their interval decides, and return the comparison with these."""
-    from tuner.cli import progress, stored
-    from tuner.study.pairs_of_studies import ByPairs, Fails, require_different, to_launch
+def _to_launch(
+    names: Sequence[str], typed: tuple[str, ...], options: dict[str, Any]
+) -> list[StudySpec]:
+    """Return the best settings of both to launch here; `UsageError` if that cannot be."""
+    from tuner.cli import stored
+    from tuner.study.pairs_of_studies import require_different, to_launch
 
+    for name in filter(_is_file, names):
+        raise UsageError(f"{name} is a file, which cannot be launched", "name its study")
     store, specs = stored.open_store(options["storage"]), []
-    for side in (comparison.before, comparison.after):
-        view = stored.load(store, side.name)
+    for name in names:
+        view = stored.load(store, name)
         assert view.result.best is not None, "it was compared"
         specs.append(to_launch(store, view.spec, view.result.best.setting, typed))
         if (old_host := view.spec.machine.hostname) != (host := specs[-1].machine.hostname):
-            console.err(f"{side.name} was measured on {old_host}; it is launched here, on {host}")
+            if options["basis"] is None:
+                raise UsageError(f"{name} was measured on {old_host}, and this is {host}", "")
+            console.err(f"{name} was measured on {old_host}; it is launched here, on {host}")
     require_different(specs)
+    return specs
+
+
+def _remeasure(
+    comparison: Comparison, specs: Sequence[StudySpec], share: float, options: dict[str, Any]
+) -> Comparison:
+    """Launch both by pairs until their interval decides, and return the comparison with these."""
+    from tuner.cli import progress
+    from tuner.study.pairs_of_studies import ByPairs, Fails
+
     first, second = names = [spec.name for spec in specs]
-    console.err(f"launches of both, kept as the studies {first} and {second}")
+    console.err(f"launches both, as the studies {first} and {second} (--stored launches nothing)")
 
     def with_pairs(pairs: Pairs) -> Comparison:
         sides = [[*map(specs[0].objective.figure, side)] for side in pairs.costs]

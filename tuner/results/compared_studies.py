@@ -29,8 +29,10 @@ _OBJECTIVE = ("kind", "key", "statistic", "pattern")
 _UNSELECTED = {purpose.value for purpose in Purpose if purpose.stage.is_unselected}
 #: What a comparison says of the launches of the best setting.
 CONFIRMED, SEARCHED = "made to compare it", "of the search, which chose it for its times"
-SIDE_BY_SIDE = "made side by side by --remeasure"
-IN_TURN = "made in turn by --remeasure"
+SIDE_BY_SIDE = "made side by side for this comparison"
+IN_TURN = "made in turn for this comparison"
+#: What the verdict says if no pairs were launched.
+DIFFERENT_TIMES = "stored launches prove nothing: the machine may have changed in between"
 #: Paths of the launcher, which differ between hosts even where its version is the same.
 _VERSIONED_PATHS = {"launcher.libmpi", "launcher.mpirun"}
 
@@ -150,25 +152,31 @@ class Comparison:
         """The best setting of each."""
         return self.rows[0]
 
+    @property
+    def is_by_pairs(self) -> bool:
+        """Whether both were launched for this comparison; stored launches prove nothing."""
+        return self.before.origin in {SIDE_BY_SIDE, IN_TURN}
+
     def is_worse(self, share: float) -> bool:
-        """Whether the second one's best is proven to be worse by more than this share."""
+        """Whether the whole interval of the second one's best is worse by more than this share."""
         return self.best.gain.high < 1 / (1 + share)
 
     def verdict(self, share: float) -> str:
         """Say in one line whether the best setting of the second study is better or worse."""
         gain, beyond = self.best.gain, f"worse by more than {100 * share:.3g} %"
+        seems = "" if self.is_by_pairs else "seems "
         if gain.low > 1 + WORTH:
-            text = f"better: {claims.times_as_fast(gain)} times as fast"
+            text = f"{seems}better: {claims.times_as_fast(gain)} times as fast"
         elif self.is_worse(min(share, WORTH)):
-            text = f"worse: it takes {claims.times_as_fast(gain.inverse)} times as long"
+            text = f"{seems}worse: it takes {claims.times_as_fast(gain.inverse)} times as long"
         else:
             text = f"no difference above {100 * WORTH:.3g} % is proven"
             text += f": {claims.times_as_fast(gain)} times as fast"
         if self.best.is_open(share):
-            is_remeasured = self.before.origin in {SIDE_BY_SIDE, IN_TURN}
-            hint = "" if is_remeasured else " (--remeasure launches both by pairs)"
-            return f"{text}; whether it is {beyond} is open{hint}"
-        return f"{text}; {beyond if self.is_worse(share) else f'not {beyond}'}"
+            text += f"; whether it is {beyond} is open"
+        else:
+            text += f"; {beyond if self.is_worse(share) else f'not {beyond}'}"
+        return text if self.is_by_pairs else f"{text} ({DIFFERENT_TIMES})"
 
     def json(self, share: float) -> JsonDict:
         """Return the document that docs/export-schema.md describes.

@@ -261,7 +261,7 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
     The words after ``tune`` that ask for it are ``typed``. It is a `UsageError` if a secret is not
     stored, this host lacks the program or mpirun, or another command made a study of that name.
     """
-    name, option = f"{spec.name}-again", f"--remeasure {spec.name}"
+    name, option = f"{spec.name}-again", f"to launch {spec.name}"
     for variable in (key for key, value in spec.environment if HIDDEN in value):
         raise UsageError(
             f"{option}: the stored value of {variable} hides a secret, so it cannot be set",
@@ -284,6 +284,6 @@ def require_different(specs: Sequence[StudySpec]) -> None:
     before, after = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
     if before == after:
         raise UsageError(
-            "--remeasure: both studies launch one command in one folder and environment",
+            "both studies launch one command in one folder and environment",
             "keep the program of before in a folder or a Python environment of its own",
         )
