@@ -72,5 +72,7 @@ def test_what_cannot_be_launched_is_refused(tune: Tune, tmp_path: Path, mpirun: 
     refused("main", "hidden", "the stored value of NCCL_X hides a secret")
     stored("branch-again", "branch")
     refused("main", "branch", "there is a study branch-again, which is not of tune compare")
+    stored("edited", "branch", "-x", programs=(("train.py", "1234"),))
+    refused("main", "edited", "to launch edited: train.py was edited since that study began")
     (tmp_path / "main" / "train.py").unlink()
     refused("main", "branch", "the command's script 'train.py' does not exist")

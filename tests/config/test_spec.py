@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tuner.config import program
 from tuner.config.spec import build_spec
 from tuner.config.study_file import Document, parse
 from tuner.hosts.machine import HostFeatures
@@ -257,6 +258,38 @@ def test_what_is_there_or_cannot_be_known_passes(tmp_path: Path, words: tuple[st
     spec = build("{python}", *words, "--out", "{out}", cwd=tmp_path)
     assert spec.folder == str(tmp_path), "`python -m mytrain` may import from it"
     assert spec.interpreter == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("train.py", (sys.executable, "-u", "train.py", "--data", "x")),
+        ("train.py", (sys.executable, "-m", "mpi4py", "train.py")),
+        ("my/train.py", (sys.executable, "-m", "my.train")),
+        ("my/train/__main__.py", (sys.executable, "-m", "my.train")),
+        ("job.sh", ("sh", "-e", "job.sh", "x")),
+        ("after/train.py", (sys.executable, "{version}/train.py")),
+        ("solver", ("./solver", "x")),
+    ],
+)
+def test_the_file_that_a_command_runs_is_known_by_its_content(
+    tmp_path: Path, file: str, words: tuple[str, ...]
+) -> None:
+    path, programs = tmp_path / file, []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for content in ("a", "a", "b", "b" * (program.MOST_BYTES + 1)):
+        path.write_text(content)
+        path.chmod(0o755)
+        (tmp_path / "x").write_text(content * 2)
+        spec = build(*words, "{version}", "{out}", cwd=tmp_path, knobs=("version=before,after",))
+        programs.append(spec.programs)
+    same, again, other, large = programs
+    assert same == again != other and len(same) == len(other) == 1 and not large
+
+
+@pytest.mark.parametrize("words", [("sh", "-c", "true " * 200), ("{python}", "{workloads}/x.py")])
+def test_what_is_no_file_is_no_program_that_can_be_edited(words: tuple[str, ...]) -> None:
+    assert not program.fingerprints(words, Path("/"))
 
 
 def test_another_path_is_another_program(tmp_path: Path) -> None:

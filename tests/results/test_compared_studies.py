@@ -127,19 +127,23 @@ def test_what_else_differs_is_named() -> None:
     after["study"]["machine"]["cpu_model"] = "Other CPU"
     after["study"]["launcher"]["version"] = "5.0.12"
     after["study"]["environment"] = [["OMP_PROC_BIND", "close"]]
+    after["study"]["programs"] = [["train.py", "1234"]]
     after["result"]["best"]["setting"] = {"omp_threads": 2}
     after["launches"].append(launch({"omp_threads": 2}, 1.0))
     for side, torch in ((before, "2.4.0"), (after, "2.5.1")):
-        assert len(compare(before, after).differences) == 4, "nothing is known of the other"
+        assert len(compare(before, after).differences) == 5, "nothing is known of the other"
         packages = [["python", "3.11.7"], ["torch", torch]]
         side["launches"][-1]["observation"] = {"ranks": [{"packages": packages}]}
     assert set(compare(before, after).differences) == {
+        "programs.train.py: none -> 1234",
         "machine.cpu_model: Some CPU -> Other CPU",
         "launcher.version: 5.0.11 -> 5.0.12",
         "environment.OMP_PROC_BIND: none -> close",
         "packages.torch: 2.4.0 -> 2.5.1",
         "best setting: communicator=naive iterator_workers=1 omp_threads=1 -> omp_threads=2",
     }
+
+    assert "with different settings" in compare(before, after).verdict(0.05)
 
 
 def test_studies_of_different_figures_or_of_none_are_refused() -> None:

@@ -43,7 +43,16 @@ def test_every_difference_is_named() -> None:
         "GPUs: none -> A100",
     ]
     with pytest.raises(UsageError, match="ranks: 2 -> 4; global"):
-        require_same("x", identity(SPEC), identity(other))
+        require_same(other, identity(SPEC))
+
+
+def test_an_edited_program_is_named_with_the_next_step() -> None:
+    old, new = (replace(SPEC, programs=(("train.py", n), (f"{n}.py", n))) for n in "12")
+    with pytest.raises(UsageError, match=r"^edited since the study .*: train\.py\n") as caught:
+        require_same(new, identity(old))
+    assert "--fresh" in caught.value.hint and "--same-program" in caught.value.hint
+    require_same(replace(new, same_program=True), identity(old))
+    require_same(new, identity(SPEC))  # its program was not read
 
 
 def knob(route: Route, **changes: Any) -> StudySpec:

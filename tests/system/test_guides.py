@@ -193,8 +193,11 @@ def test_the_guide_for_agents_tells_a_gain_from_none(tmp_path: Path) -> None:
         (tmp_path / version).mkdir()
         (tmp_path / version / "train.py").write_text(f"print(sum(range({steps} * 2)))")
 
+    def run_measure(command: str) -> subprocess.CompletedProcess[str]:
+        return captured(["sh", "-c", command], tmp_path, environment(tmp_path))
+
     def judged(command: str) -> tuple[str, dict[str, str]]:
-        done = captured(["sh", "-c", command], tmp_path, environment(tmp_path))
+        done = run_measure(command)
         assert done.returncode == 0, done.stderr
         document = json.loads((tmp_path / "result.json").read_text())
         return document["verdict"], document["export"]
@@ -202,7 +205,8 @@ def test_the_guide_for_agents_tells_a_gain_from_none(tmp_path: Path) -> None:
     command = measure.splitlines()[0]
     assert judged(command) == ("faster", {"version": "after"})
     (tmp_path / "after" / "train.py").write_bytes((tmp_path / "before" / "train.py").read_bytes())
-    assert judged(command) == ("faster", {"version": "after"}), "the old verdict, as the page says"
+    refused = run_measure(command)
+    assert refused.returncode == 2 and "of the old: after/train.py" in refused.stderr
     verdict, export = judged(command.replace("-q", "-q --fresh"))
     assert verdict in {"no gain worth having", "inconclusive"} and export == {}
     *studies, last = compare.splitlines()

@@ -237,6 +237,8 @@ OPTIONS = (
            metavar="COMMAND"),
     Option("ppn", "--ppn", Kind(_ranks, "N"), WHAT, "Ranks on each host, or several numbers", "4",
            "its slots"),
+    Option("same_program", "--same-program", SWITCH, WHAT,
+           "Go on with a study though its program was edited: it takes as long as before"),
     Option("more_ranks_than_slots", "--oversubscribe-hosts", SWITCH, WHAT,
            "Run more ranks on a host than it has slots", "true"),
     Option("ssh", "--ssh", WORDS, WHAT, "How other hosts are reached", '"ssh -F config"',

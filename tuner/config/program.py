@@ -5,6 +5,8 @@ All of it is checked before the first launch, so that no study fails 50 times.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -15,7 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 from tuner.hosts.typed_paths import typed_path
+from tuner.knobs import space
 from tuner.launch import command as templates
+from tuner.model import Knob
 from tuner.model.errors import UsageError, suggestion
 
 #: The imports of the shipped trainers. A name begins with that of the extra that installs them.
@@ -31,6 +35,9 @@ _IMPORTS: Mapping[str, tuple[str, ...]] = {
 IN_OUT = f"--chdir={{{templates.OUT}}}"
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
+_SHELL = re.compile(r"(ba|da|k|z)?sh")
+#: A larger program is not read, bytes.
+MOST_BYTES = 10 << 20
 #: Options of ``python`` that take the next word as their value.
 _OPTIONS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
 #: Modules that run the script named after them.
@@ -180,6 +187,31 @@ def _python_target(template: Sequence[str]) -> tuple[str, str]:
         elif word == "-c":
             break
     return "", ""
+
+
+def fingerprints(
+    command: Sequence[str], folder: Path, knobs: Sequence[Knob] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return the script, or else the program, that a command runs, with its SHA-256.
+
+    There are several if a knob is a part of its name, and none if it cannot be read or is large.
+    """
+    option, name = _python_target(command)
+    names = [name or command[0]]
+    if option:
+        names = [f"{name.replace('.', '/')}{end}" for end in (".py", "/__main__.py")]
+    elif _SHELL.fullmatch(PurePosixPath(command[0]).name):
+        names = [word for word in command[1:] if not word.startswith("-")][:1]
+    choices = {knob.name: [*map(str, space.values(knob.domain))] for knob in knobs}
+    digests = {}
+    for name in names:
+        places = templates.names_in(name)
+        for values in itertools.product(*(choices.get(place, ()) for place in places)):
+            file = templates.fill(name, dict(zip(places, values, strict=True)))
+            with suppress(OSError):  # what stands behind `sh -c` may be too long for a name
+                if (path := folder / file).is_file() and path.stat().st_size <= MOST_BYTES:
+                    digests[file] = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    return tuple(digests.items())
 
 
 def stem(template: Sequence[str]) -> str:

@@ -167,6 +167,8 @@ def build_spec(
         command=run,
         job=job,
         folder="" if is_shipped else str(cwd),
+        programs=program.fingerprints(run, cwd, knobs),
+        same_program=bool(typed.get("same_program")),
         interpreter=sys.executable if "python" in placeholders else "",
         launcher=launcher,
         layout=layout,

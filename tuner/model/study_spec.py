@@ -295,6 +295,8 @@ class StudySpec:
     input: str = ""  # the file that rank 0 reads as its standard input; empty: it has none
     global_batch: int | None = None  # samples of a step on all ranks together
     input_digest: str = ""  # the SHA-256 of its content; empty: it was not read
+    programs: tuple[tuple[str, str], ...] = ()  # the files that the command runs, with SHA-256
+    same_program: bool = False  # the study goes on though one of them was edited
 
     @property
     def rank_counts(self) -> Knob | None:

@@ -22,7 +22,9 @@ from tuner.stats.scaling import SpeedUp, speed_up
 BEST, DEFAULTS = "best", "your defaults"
 
 #: The parts of an export that bear on the times of a study, beside the settings.
-_CONDITIONS = ("command", "prepare", "launcher", "layout", "machine", "fixed", "environment")
+_CONDITIONS = (
+    *("command", "programs", "prepare", "launcher", "layout", "machine", "fixed", "environment"),
+)
 #: The keys of an objective that say what is measured; unit and direction are those of the result.
 _OBJECTIVE = ("kind", "key", "statistic", "pattern")
 #: The purposes of launches that no search chose for their times: these are not biased.
@@ -81,6 +83,7 @@ def _read(name: str, document: JsonDict) -> ComparedStudy:
     objective = {key: spec["objective"].get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE}
     objective |= {"unit": result["unit"], "direction": result["direction"]}
     parts = {**spec, "environment": dict(spec["environment"])}
+    parts["programs"] = dict(spec.get("programs", ()))
     conditions = {key: _flat(parts[key], key) for key in _CONDITIONS if key in parts}
     if result["best"] is None or not _figures(result["best"]):
         raise UsageError(f"the study {name} has measured nothing", "tune show says why")
@@ -172,6 +175,8 @@ class Comparison:
         else:
             text = f"no difference above {100 * WORTH:.3g} % is proven"
             text += f": {claims.times_as_fast(gain)} times as fast"
+        if self.before.setting != self.after.setting:
+            text += ", with different settings"
         if self.best.is_open(share):
             text += f"; whether it is {beyond} is open"
         else:
@@ -263,7 +268,7 @@ def _flat(value: Any, path: str) -> dict[str, str]:
         parts = (_flat(part, f"{path}.{key}") for key, part in value.items())
         return {key: text for part in parts for key, text in part.items()}
     is_words = isinstance(value, list) and all(isinstance(part, str) for part in value)
-    text = " ".join(value) if is_words else json.dumps(value).strip('"')
+    text = " ".join(value) if is_words else json.dumps(value, ensure_ascii=False).strip('"')
     return {path: "none" if value is None else text or "none"}
 
 

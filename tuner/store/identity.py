@@ -21,6 +21,7 @@ from tuner.model.errors import UsageError
 
 #: Names of parts: two that are tables themselves, and those that other modules need.
 ROUTES, ENVIRONMENT, HOST, DEFAULTS = "routes", "environment", "hostname", "command of the defaults"
+PROGRAMS = "programs"
 
 
 def identity(spec: StudySpec) -> JsonDict:
@@ -40,6 +41,7 @@ def identity(spec: StudySpec) -> JsonDict:
     return {
         "command": list(spec.command),
         DEFAULTS: list(command.substitute(spec.command, texts)),
+        PROGRAMS: dict(spec.programs),
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
         "wait_for_children": spec.wait_for_children,
@@ -97,7 +99,7 @@ def _route(knob: Knob, template: tuple[str, ...]) -> str:
 def difference(old: JsonDict, new: JsonDict) -> list[str]:
     """Return what differs, one text each: ``ranks: 8 -> 4``.
 
-    Only a knob that both sides have can differ in its route.
+    Only a knob that both sides have can differ in its route, and so it is with a program's file.
     """
     olds, news = _texts(old), _texts(new)
     if olds.get("command") != news.get("command"):  # then that of the defaults differs as well
@@ -107,19 +109,19 @@ def difference(old: JsonDict, new: JsonDict) -> list[str]:
         f"{label}: {olds.get(label, 'none')} -> {news.get(label, 'none')}"
         for label in [*news, *(label for label in olds if label not in news)]
         if olds.get(label, "none") != news.get(label, "none")
-        and (not label.startswith(_ROUTE) or (label in olds and label in news))
+        and (not label.startswith((_ROUTE, _FILE)) or (label in olds and label in news))
     ]
 
 
-_ROUTE = "route of "
+_ROUTE, _FILE = "route of ", "file "
 
 
 def _texts(identity: JsonDict) -> dict[str, str]:
     """Return each part as a text by its label, as a user is shown them."""
     texts: dict[str, str] = {}
     for key, value in identity.items():
-        if key in {ROUTES, ENVIRONMENT} and isinstance(value, dict):
-            prefix = _ROUTE if key == ROUTES else ""
+        if isinstance(value, dict):
+            prefix = {ROUTES: _ROUTE, PROGRAMS: _FILE}.get(key, "")
             texts |= {f"{prefix}{name}": str(value[name]) for name in sorted(value)}
         else:
             words = value if isinstance(value, list) else [] if value is None else [value]
@@ -127,11 +129,17 @@ def _texts(identity: JsonDict) -> dict[str, str]:
     return texts
 
 
-def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
+def require_same(spec: StudySpec, old: JsonDict) -> None:
     """Refuse to continue a study with another identity; the error lists every difference."""
+    name, new = spec.name, identity(spec)
+    if spec.same_program:
+        new[PROGRAMS] = {}
     if differences := difference(old, new):
-        raise UsageError(
-            f"the stored study {name} differs from what was typed: " + "; ".join(differences),
-            f"to keep both, add --name {name}-2; to replace the stored one, add --fresh,"
-            " which deletes its measurements",
-        )
+        text = f"the stored study {name} differs from what was typed: " + "; ".join(differences)
+        hint = f"to keep both, add --name {name}-2; to replace the stored one, add --fresh,"
+        hint += " which deletes its measurements"
+        if all(each.startswith(_FILE) for each in differences):
+            files = ", ".join(each[len(_FILE) :].rpartition(": ")[0] for each in differences)
+            text = f"edited since the study {name} began, so its launches are of the old: {files}"
+            hint += "\nif the edit does not bear on its times, add --same-program"
+        raise UsageError(text, hint)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from signal import SIGINT
 
+from tuner.config import program
 from tuner.config.program import check_name
 from tuner.hosts.machine import this_machine
 from tuner.launch.secrets import HIDDEN, recorded_environment
@@ -109,7 +110,7 @@ class ByPairs:
         row = None if self._is_to_delete(spec) else store.find(spec.name)
         if row is None:
             return History.judged(spec, ())
-        require_same(spec.name, row.identity, identity(spec))
+        require_same(spec, row.identity)
         return History.judged(spec, store.launches(spec.name))
 
     def _is_to_delete(self, spec: StudySpec) -> bool:
@@ -259,7 +260,8 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
     """Return the study ``NAME-again``, which launches the best setting of a stored one here.
 
     The words after ``tune`` that ask for it are ``typed``. It is a `UsageError` if a secret is not
-    stored, this host lacks the program or mpirun, or another command made a study of that name.
+    stored, the program was edited, this host lacks it or mpirun, or another command made a study
+    of that name.
     """
     name, option = f"{spec.name}-again", f"to launch {spec.name}"
     for variable in (key for key, value in spec.environment if HIDDEN in value):
@@ -272,7 +274,12 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
         hint = f"`tune studies --delete {name}` deletes it"
         raise UsageError(f"{option}: there is a study {name}, which is not of tune compare", hint)
     machine = this_machine() if spec.layout.is_local else spec.machine
-    spec = replace(runnable(spec, option), name=name, machine=machine, fixed=best, typed=typed)
+    spec = runnable(spec, option)
+    programs = dict(program.fingerprints(spec.command, Path(spec.folder), spec.knobs))
+    for file in (file for file, digest in spec.programs if programs.get(file) != digest):
+        text = f"{option}: {file} was edited since that study began"
+        raise UsageError(text, "keep the program of before in a folder of its own")
+    spec = replace(spec, name=name, machine=machine, fixed=best, typed=typed)
     return replace(spec, confirm="none", live="off", learn_from="none", lesson=None)
 
 

@@ -20,7 +20,7 @@ from tuner.launch.secrets import redact_spec, require_none_hidden
 from tuner.live.measurement import LiveMeasurement, PairRunner, TrialRunner
 from tuner.model import Exclusion, ExclusionKind, Launch, Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
-from tuner.store.identity import identity, require_same
+from tuner.store.identity import require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import display_url, place, resolve_url, sqlite_path
@@ -207,7 +207,7 @@ def _finished(context: StudyContext) -> Result | None:
     row = store.find(spec.name)
     if row is None or row.state is not StudyState.FINISHED:
         return None
-    require_same(spec.name, row.identity, identity(spec))
+    require_same(spec, row.identity)
     history = History.judged(spec, store.launches(spec.name, detail=False))
     if not isinstance(context.policy.next(history), Stop):
         return None
@@ -234,7 +234,9 @@ def open_study(
         folders.prepare(context.folder)
     stored = store.find(name)
     if stored is not None:
-        require_same(name, stored.identity, identity(spec))
+        # A program that was mended before anything was measured is no other one.
+        is_new = not any(r.outcome.samples for r in store.launches(name, detail=False))
+        require_same(replace(spec, same_program=is_new or spec.same_program), stored.identity)
     try:
         optuna_study = OptunaStudy(store, spec, context.policy, folder=context.folder)
         if stored is None:
