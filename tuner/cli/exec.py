@@ -1,25 +1,28 @@
-"""``tune exec``: any command with the best setting's environment."""
+"""``tune exec``: any command with the best setting, which a job's first start may look for."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner.cli import console
-from tuner.cli.base import TuneCommand, tail
+from tuner.cli.base import TYPED, TuneCommand, tail
 from tuner.cli.click_options import option, shared, study_names
-from tuner.config.options import WORDS
+from tuner.config.options import SECONDS, WORDS
 from tuner.model import RANKS, Env, StudySpec
 from tuner.model.errors import TunerError, UsageError
 
 if TYPE_CHECKING:
     from tuner.results.study_view import StudyView
+
+#: A heading of the help.
+JOB = "A job that is tuned before it first runs"
 
 
 @click.command(
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
         "Run COMMAND with the environment of the best setting. A placeholder such as"
         " {iterator_workers} in it becomes its value; if the baseline is best, the option before"
         " it is left out. {hosts} becomes the study's hosts (h1:4,h2:4), which are then watched."
-        " The exit status is the command's."
+        " With --first-tune, COMMAND is the line of a job, as in a job script: the first time it is"
+        " tuned, and every time it runs with the best setting that is known for it. The exit status"
+        " is the command's."
     ),
     examples=(
         ("tune exec -- python train.py -j {iterator_workers}", "with the latest study's setting"),
@@ -39,6 +44,10 @@ if TYPE_CHECKING:
             "tune exec --tries 9 --resume-arg '--resume out/snapshot_*' --"
             " env HOSTS={hosts} sh job.sh out",
             "again from the newest snapshot if a host is lost",
+        ),
+        (
+            "tune exec --first-tune 5m -- mpirun -n 8 python train.py --epochs 90",
+            "the line of a job script, tuned before it first runs on this kind of machine",
         ),
     ),
 )
@@ -58,34 +67,84 @@ if TYPE_CHECKING:
     help="Append WORDS from the second try on. A pattern at their end becomes its newest file; if"
     " there is none, nothing is appended.",
 )
+@option(
+    "--first-tune",
+    metavar="TIME",
+    heading=JOB,
+    help="If no setting is known for COMMAND on this kind of machine, look for one first, for at"
+    " most this long. If anything in tune fails, COMMAND runs as it stands.",
+)
+@option(
+    "--short",
+    type=WORDS.read,
+    metavar="PROGRAM",
+    default="",
+    heading=JOB,
+    help="A short run of the job's program, without its launcher, to be launched again and again"
+    " [the study file's command, else the job's own program].",
+)
+@option(
+    "--study",
+    "study_file",
+    type=click.Path(),
+    metavar="FILE",
+    heading=JOB,
+    help="Study file with knobs, objective and command [tune.toml in this folder, if any].",
+)
+@shared("fresh", "quiet", heading=JOB)
 @click.argument("study", required=False, shell_complete=study_names, metavar="[STUDY] -- COMMAND")
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     *,
     study: str | None,
     storage: str | None,
     tries: int,
     resume_arg: tuple[str, ...],
+    first_tune: str | None,
+    **job_options: Any,
 ) -> int:
     """Run a command with the best setting."""
-    import shutil
+    words = tail(ctx)
+    if not words:
+        raise UsageError("there is no command to run after `--`", "tune exec [STUDY] -- COMMAND")
+    if first_tune is None and (typed := [name for name, value in job_options.items() if value]):
+        flag = f"--{typed[0].removesuffix('_file')}"
+        raise UsageError(f"{flag} goes with --first-tune", "add --first-tune 5m, or leave it out")
+    if first_tune is not None and study is not None:
+        raise UsageError(
+            f"--first-tune finds the study of COMMAND by itself, and {study} is named",
+            "leave one of them out",
+        )
+    if first_tune is not None:
+        from tuner.cli.first_tune import FirstTune
 
+        try:
+            limit_s = SECONDS.read(first_tune)
+        except ValueError as error:
+            raise UsageError(f"--first-tune {first_tune}: {error}", "--first-tune 5m") from error
+        job = FirstTune(storage, limit_s, **job_options, typed=ctx.meta[TYPED])
+        argv = _require_program(job.line(words), dict(os.environ))
+        return _run(lambda: nullcontext((argv, lambda: "")), dict(os.environ), tries, resume_arg)
     from tuner.cli import stored
-    from tuner.hosts import process
+
+    data = stored.load(stored.open_store(storage), study)
+    env, argv = _with_setting(words, data)
+    return _run(lambda: _hosts_of(data.best_spec, argv), env, tries, resume_arg)
+
+
+def _with_setting(
+    words: tuple[str, ...], data: StudyView
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the environment and the command with a study's best setting, after its warnings."""
     from tuner.launch import render
     from tuner.launch.command import knobs_in
     from tuner.results import claims
 
-    words = tail(ctx)
-    if not words:
-        raise UsageError("there is no command to run after `--`", "tune exec [STUDY] -- COMMAND")
-    data = stored.load(stored.open_store(storage), study)
     unset, values = render.assignments(data.spec, data.best_setting, words)
     env = {name: value for name, value in os.environ.items() if name not in unset} | values
-    argv = filled(words, data)
-    if not argv or shutil.which(argv[0], path=env.get("PATH")) is None:
-        raise UsageError(f"there is no program {words[0]}", "name it by its path, or set PATH")
+    argv = _require_program(filled(words, data), env)
     setting, placeholders = data.best_setting.as_dict(), {*knobs_in(words)}
     placeholders |= {RANKS} if any(f"{{{RANKS}}}" in word for word in words) else set()
     for knob in data.spec.knobs:
@@ -96,10 +155,35 @@ def command(
             )
     if data.keeps_defaults:
         console.warn(f"running with your defaults: {claims.comparison(data.result)}")
+    return env, argv
+
+
+def _require_program(argv: tuple[str, ...], env: dict[str, str]) -> tuple[str, ...]:
+    """Return a command whose program is there; ``UsageError`` if there is none."""
+    import shutil
+
+    if not argv or shutil.which(argv[0], path=env.get("PATH")) is None:
+        name = "".join(argv[:1]) or "left in COMMAND"
+        raise UsageError(f"there is no program {name}", "name it by its path, or set PATH")
+    return argv
+
+
+def _run(
+    hosts: Callable[[], AbstractContextManager[tuple[Sequence[str], Callable[[], str]]]],
+    env: dict[str, str],
+    tries: int,
+    resume_arg: tuple[str, ...],
+) -> int:
+    """Run a command, again if it was ended from outside; return its exit code.
+
+    ``hosts`` gives the command with its hosts put in, and what says which of them are lost.
+    """
+    from tuner.hosts import process
+
     for number in range(1, tries + 1):
         resume_words = _with_newest_file(resume_arg) if number > 1 else ()
         try:
-            with _hosts_of(data.best_spec, argv) as (argv_with_hosts, lost_hosts):
+            with hosts() as (argv_with_hosts, lost_hosts):
                 end = process.execute((*argv_with_hosts, *resume_words), env, lost_hosts)
                 is_last = number == tries and not lost_hosts()
         except TunerError as error:  # of a later try: its hosts may still name one that is lost

@@ -26,6 +26,8 @@ _OPTIONS = {
     "start_method": "start-method",
     "communicator": "communicator",
 }
+#: Names of an option that often takes a file, not a folder.
+_FILES_TOO = ("o", "output", "result")
 _PLACEHOLDERS = {name: key for key, names in _OPTIONS.items() for name in names.split()}
 
 
@@ -42,33 +44,69 @@ def proposals(text: str) -> dict[str, list[str]]:
     return names_by_placeholder
 
 
+def options_in(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the options of a typed program whose names tell what they are, by placeholder.
+
+    These are the folder of its output, and numbers of loader workers and of batches ahead.
+    """
+    options = {}
+    for index, word in enumerate(words):
+        name, is_set, value = word.partition("=")
+        value = value if is_set else "".join(words[index + 1 : index + 2])
+        placeholder = _PLACEHOLDERS.get(name.lstrip("-").replace("_", "-"), "")
+        is_number = placeholder in ("iterator_workers", "prefetch") and value.isdecimal()
+        is_folder = placeholder == OUT and name.lstrip("-") not in _FILES_TOO
+        if name.startswith("-") and (is_number or is_folder):
+            options[placeholder] = [name]
+    return options
+
+
+def with_option(
+    words: Sequence[str], names: Sequence[str], value: str
+) -> tuple[tuple[str, ...], str]:
+    """Return a command with a value for the option of one of these names, and its value before.
+
+    Without the option in the command it comes at the end, by its first name.
+    """
+    index = next((n for n, word in enumerate(words) if word.partition("=")[0] in names), None)
+    if index is None:
+        return (*words, names[0], value), ""
+    option, is_set, before = words[index].partition("=")
+    if is_set:
+        return (*words[:index], f"{option}={value}", *words[index + 1 :]), before
+    before = "".join(words[index + 1 : index + 2])
+    return (*words[: index + 1], value, *words[index + 2 :]), before
+
+
+def with_placeholders(
+    command: Sequence[str], options: Mapping[str, Sequence[str]]
+) -> tuple[tuple[str, ...], dict[str, dict[str, Any]]]:
+    """Return a command with placeholders for ``options``, and the knobs' tables of a study file.
+
+    A value of such an option in the command becomes that of the baseline.
+    """
+    words, knobs = tuple(command), dict[str, dict[str, Any]]()
+    for placeholder, names in options.items():
+        mark = f"{{{placeholder}}}"
+        words, value = with_option(words, names, mark)
+        if placeholder != OUT:
+            is_known = value and value != mark
+            knobs[placeholder] = {"baseline": domains.parse_value(value)} if is_known else {}
+    return words, knobs
+
+
 def study_text(
     keys: Mapping[str, Any],
     command: Sequence[str],
     options: Mapping[str, Sequence[str]],
     objective: str,
 ) -> str:
-    """Return a study file of a command with placeholders for ``options`` (of :func:`proposals`).
-
-    A value of such an option in the command becomes that of the baseline.
-    """
-    words, knobs = list(command), ""
-    for placeholder, names in options.items():
-        mark = f"{{{placeholder}}}"
-        index = next((n for n, word in enumerate(words) if word.partition("=")[0] in names), None)
-        if index is None:
-            index, words = len(words), [*words, names[0]]
-        option, is_set, value = words[index].partition("=")
-        if is_set:
-            words[index] = f"{option}={mark}"
-        else:
-            value, words[index + 1 : index + 2] = "".join(words[index + 1 : index + 2]), [mark]
-        if placeholder != OUT:
-            baseline = {"baseline": domains.parse_value(value)} if value and value != mark else {}
-            knobs += f"\n[knobs.{placeholder}]\n{_toml(baseline)}"
+    """Return a study file of a command with placeholders for ``options`` (of :func:`proposals`)."""
+    words, knobs = with_placeholders(command, options)
+    tables = "".join(f"\n[knobs.{name}]\n{_toml(table)}" for name, table in knobs.items())
     line = re.sub(r"'(\{\w+\})'", r"\1", shlex.join(words))
     text = Path(__file__).with_suffix(".toml").read_text()
-    return text.format(json.dumps(line, ensure_ascii=False), _toml(keys), objective) + knobs
+    return text.format(json.dumps(line, ensure_ascii=False), _toml(keys), objective) + tables
 
 
 def _toml(keys: Mapping[str, Any]) -> str:

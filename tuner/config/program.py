@@ -127,7 +127,7 @@ def with_path(template: Sequence[str], first: str, path: str) -> tuple[str, ...]
     """
     if not template or template[0] != first or first == "{python}":
         return tuple(template)
-    return (_literal(path), *template[1:])
+    return (literal(path), *template[1:])
 
 
 def in_out_folder(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
@@ -154,12 +154,12 @@ def in_out_folder(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
             with suppress(OSError):  # a program of awk may be too long for a name
                 is_script = position == 1 or word == script
                 is_path = path.is_file() if is_script else "/" in value and path.exists()
-        absolute = f"{_literal(str(cwd))}/{value.removeprefix('./')}" if is_path else value
+        absolute = f"{literal(str(cwd))}/{value.removeprefix('./')}" if is_path else value
         words.append(f"{option}{is_set}{absolute}")
-    return (_literal(shutil.which("env") or "/usr/bin/env"), IN_OUT, *words) if words else ()
+    return (literal(shutil.which("env") or "/usr/bin/env"), IN_OUT, *words) if words else ()
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Return the text as a word of a template."""
     return text.replace("{", "{{").replace("}", "}}")
 

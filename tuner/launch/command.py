@@ -154,6 +154,19 @@ def can_leave_out(template: Sequence[str], name: str) -> bool:
     return True
 
 
+def options_of_placeholders(template: Sequence[str]) -> dict[str, str]:
+    """Return the option whose whole value a placeholder is, by the placeholder's name."""
+    options = {}
+    for index, token in enumerate(template):
+        option, _, value = token.rpartition("=")
+        if (match := _BRACES.fullmatch(value)) and match[1]:
+            if not option and option_before(template, index):
+                option = template[index - 1]
+            if _OPTION.fullmatch(option):
+                options[match[1]] = option
+    return options
+
+
 def option_before(template: Sequence[str], index: int) -> bool:
     """Return whether the token before ``index`` is an option that takes this one as its value."""
     previous = template[index - 1] if index else ""

@@ -21,11 +21,13 @@ from tuner.model import (
     Knob,
     Launch,
     LauncherOption,
+    LineChange,
     Prefix,
     Setting,
     StudySpec,
     Value,
 )
+from tuner.model.errors import UsageError
 
 #: The variable of what ``ssh_wrapper.sh`` runs.
 SSH_COMMAND = "TUNE_SSH"
@@ -144,16 +146,21 @@ def program_argv(
         **_texts(spec, defaults | setting.as_dict()),
         **rank_texts(spec.at(setting)),
     }
+    return (
+        *_prefixes(spec, setting, template),
+        *command.substitute(template, texts),
+        *_appended(spec, setting, template),
+    )
+
+
+def _prefixes(spec: StudySpec, setting: Setting, template: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that start the program."""
     prefixes = (
         dict(knob.route.words).get(value, ())
         for knob, value in _unplaced(spec, setting, template)
         if isinstance(knob.route, Prefix)
     )
-    return (
-        *(word for words in prefixes for word in words),
-        *command.substitute(template, texts),
-        *_appended(spec, setting, template),
-    )
+    return tuple(word for words in prefixes for word in words)
 
 
 def assignments(
@@ -172,6 +179,42 @@ def assignments(
             values |= assigned
             unset += () if assigned else knob.route.names
     return tuple(unset), values
+
+
+def line_change(spec: StudySpec, setting: Setting) -> LineChange:
+    """Return what a setting adds to the whole job's own launch line.
+
+    ``UsageError``: the value of a knob stands elsewhere than after an option of the program, or an
+    option of the launcher in another place than all others.
+    """
+    from tuner.launch.launchers import launcher_for
+
+    template, values = spec.job or spec.command, setting.as_dict()
+    unset, assigned = assignments(spec, setting, template)
+    places = command.options_of_placeholders(template)
+    texts = _texts(spec, values)
+    prefixes = _prefixes(spec, setting, template)
+    launcher, info = launcher_for(spec.launcher.kind), spec.launcher
+    argv = launcher.argv(info, spec.layout, launcher_options(spec, setting), ())
+    argv_without = launcher.argv(info, spec.layout, {}, ())
+    pairs = zip(argv, argv_without, strict=False)
+    start = next((n for n, (a, b) in enumerate(pairs) if a != b), len(argv_without))
+    words = argv[start : start + len(argv) - len(argv_without)]
+    placed = [name for name in command.knobs_in(template) if name in texts]
+    misplaced = [name for name in placed if name not in places]
+    if misplaced or (*argv[:start], *argv[start + len(words) :]) != argv_without:
+        what = f"{{{misplaced[0]}}}" if misplaced else f"an option of {info.kind}"
+        raise UsageError(f"{what} cannot be put into a typed line", "tune export writes the job")
+    return LineChange(
+        launcher=words,
+        environment=(
+            *(word for name in unset for word in ("-u", name)),
+            *(f"{name}={value}" for name, value in assigned.items()),
+        ),
+        prefix=prefixes,
+        options=tuple((places[name], texts[name]) for name in places if name in texts),
+        appended=_appended(spec, setting, template),
+    )
 
 
 def arguments(spec: StudySpec, setting: Setting) -> tuple[str, ...]:

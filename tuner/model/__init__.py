@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from tuner.model.stages import *
     from tuner.model.study import *
     from tuner.model.study_spec import *
+    from tuner.model.tuned_job import *
 else:
-    _MODULES = ("knob", "study_spec", "stages", "outcome", "study")
+    _MODULES = ("knob", "study_spec", "stages", "outcome", "study", "tuned_job")
 
     def __getattr__(name: str) -> Any:
         """Load the module of a name at its first use: `tune --help` needs few of them."""

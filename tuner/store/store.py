@@ -30,6 +30,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
     Telemetry,
+    TunedJob,
     codec,
     figures,
 )
@@ -37,6 +38,7 @@ from tuner.model.errors import TunerError, UsageError, shown
 from tuner.store import database, failures, rows, schema
 from tuner.store.identity import HOST, identity
 from tuner.store.rows import EXCLUDED, LAUNCH, RECORD, STATE, STUDY, SUMMARY, StudyRow, Summary
+from tuner.store.tuned_jobs import TUNED_JOB
 from tuner.store.urls import display_url, place, sqlite_path
 
 if TYPE_CHECKING:
@@ -230,6 +232,10 @@ class Store:
     def set_summary(self, name: str, summary: Summary) -> None:
         """Replace what the list of studies shows of this one."""
         self._set(name, SUMMARY, {**codec.to_json(summary), "updated_at": rows.now()})
+
+    def set_tuned_job(self, tuned: TunedJob) -> None:
+        """Store the job that a study has tuned, for :func:`tuner.store.tuned_jobs.nearest`."""
+        self._set(tuned.study, TUNED_JOB, codec.to_json(tuned))
 
     def _set(self, name: str, key: str, value: Any) -> None:
         with self.translated():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tuner.hosts.typed_paths import typed_path
 from tuner.launch.secrets import HIDDEN
@@ -19,6 +20,9 @@ STORAGE_VARIABLE = "TUNE_STORAGE"
 _POSTGRESQL, _DRIVER = {"postgresql", "postgres", "postgresql+psycopg"}, "postgresql+psycopg"
 
 _SQLITE = "sqlite:///"
+
+#: How long a server may take to answer a query that cannot wait, s.
+ANSWER_S = 5
 
 
 def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
@@ -107,19 +111,55 @@ def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
 
     Nothing is raised: there is no place for a message in the middle of a completion.
     """
-    import sqlite3
-    from contextlib import closing
-
-    text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
     query = (
         "SELECT study_name FROM studies JOIN study_user_attributes USING (study_id)"
         " WHERE key IN ('tune:state', 'tune:summary') GROUP BY study_name"
         " ORDER BY MAX(json_extract(value_json, '$.updated_at')) DESC"
     )
+    is_server = "://" in _typed(storage, environ)
+    return [] if is_server else [name for (name,) in rows_at_once(query, storage, environ)]
+
+
+def rows_at_once(
+    query: str, storage: str | None, environ: Mapping[str, str]
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a query by the database's driver alone; [] if it cannot be read at once.
+
+    Nothing is raised, and nothing is written: the database may be read-only.
+    """
+    import sqlite3
+    from contextlib import closing
+
+    text = _typed(storage, environ)
+    if "://" in text:
+        return _rows_of_server(query, text)
     try:
-        url = f"{Path(text.removeprefix(_SQLITE)).expanduser().resolve().as_uri()}?mode=ro"
+        path = Path(text).expanduser().resolve()
+        # Without leave to write there SQLite can neither lock the file nor read its second one.
+        is_fixed = not all(os.access(place, os.W_OK) for place in (path, path.parent))
+        options = "mode=ro&immutable=1" if is_fixed else "mode=ro"
+        url = f"{path.as_uri()}?{options}"
         with closing(sqlite3.connect(url, uri=True, timeout=0.2)) as database:
-            return [name for (name,) in database.execute(query)]
+            return database.execute(query).fetchall()
     # There is no such file, its name is too long, it has an unknown ~user or a NUL.
     except (OSError, RuntimeError, ValueError, sqlite3.Error):
         return []
+
+
+def _rows_of_server(query: str, url: str) -> list[tuple[Any, ...]]:
+    try:
+        import psycopg
+    except ModuleNotFoundError:
+        return []
+    try:
+        rest = url.partition("://")[2]
+        with psycopg.connect(f"postgresql://{rest}", connect_timeout=ANSWER_S) as connection:
+            return connection.execute(query).fetchall()
+    except (psycopg.Error, ValueError):
+        return []
+
+
+def _typed(storage: str | None, environ: Mapping[str, str]) -> str:
+    """Return the database as it was typed, or by default; an SQLite file as its path."""
+    text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
+    return text.removeprefix(_SQLITE)

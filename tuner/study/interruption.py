@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -30,17 +32,20 @@ class Interruption:
     A launch looks whether there was a signal (:meth:`__call__`) and ends itself, so no write is
     torn. The second signal leaves no time for that, but a :meth:`held` block ends first; any later
     one only hurries. Signals that are ignored (``nohup``) stay ignored. Off the main thread Python
-    allows no handlers, so nothing is installed.
+    allows no handlers, so nothing is installed. After ``limit_s`` it is as if SIGALRM had come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit_s: float = math.inf) -> None:
         self.signal_number: int | None = None
+        self._end_s = time.monotonic() + limit_s
         self._previous: dict[signal.Signals, Any] = {}
         self._has_second = False
         self._must_raise = False
         self._hold_count = 0
 
     def __call__(self) -> bool:
+        if self.signal_number is None and time.monotonic() > self._end_s:
+            self.signal_number = signal.SIGALRM
         return self.signal_number is not None
 
     def __enter__(self) -> Interruption:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -59,6 +60,7 @@ def tune(
     remeasure: bool = False,
     wait: bool = False,
     joined: bool = False,
+    limit_s: float = math.inf,
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
     jobs: LiveJobs | None = None,
@@ -68,10 +70,10 @@ def tune(
 
     A study of that name is continued; a finished one only gives its result. ``fresh`` deletes what
     it has, ``remeasure`` keeps that but counts none of its times; ``joined`` measures a part of a
-    search that another host began (:func:`to_join`). The storage is an SQLite file or a URL
-    (default: ``TUNE_STORAGE``, else ``studies/tune.db``), and launches write to ``outputs``
-    (default: beside the SQLite file). What launches, what measures in running jobs and what says
-    what comes next can be replaced.
+    search that another host began (:func:`to_join`). After ``limit_s`` the study ends as by
+    SIGALRM. The storage is an SQLite file or a URL (default: ``TUNE_STORAGE``, else
+    ``studies/tune.db``), and launches write to ``outputs`` (default: beside the SQLite file). What
+    launches, what measures in running jobs and what says what comes next can be replaced.
 
     Raises:
         UsageError: A name, database, folder, sampler, pruner or terminator that cannot be used, a
@@ -89,7 +91,7 @@ def tune(
     if joined:  # the hosts may share a disk
         folder /= spec.machine.hostname
     with ExitStack() as stack:
-        stop = stack.enter_context(Interruption())
+        stop = stack.enter_context(Interruption(limit_s))
         emit = on_event or (lambda _: None)
         if joined:
             store: Store = stack.enter_context(JoinedStore.of(url, spec.machine.hostname))

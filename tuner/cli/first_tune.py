@@ -1,0 +1,103 @@
+"""``tune exec --first-tune``: the line of a job with the setting that is known for it, or is found.
+
+Whatever fails here, the job runs as its line stands.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuner.cli import console
+from tuner.config import typed_job
+from tuner.hosts.machine import this_machine
+from tuner.model import JobFacts, TunedJob
+from tuner.model.errors import TunerError
+from tuner.model.wording import duration
+from tuner.store import tuned_jobs
+
+if TYPE_CHECKING:
+    from tuner.config.typed_job import TypedJob
+
+
+@dataclass(frozen=True)
+class FirstTune:
+    """What was typed for the tuning of a job."""
+
+    storage: str | None
+    limit_s: float
+    short: tuple[str, ...]
+    study_file: str | None
+    fresh: bool
+    quiet: bool
+    typed: tuple[str, ...]  # all words after `tune`
+
+    def line(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the words of a job with the best setting; the words themselves if tune fails."""
+        try:
+            job = typed_job.read(words, os.environ)
+            facts = typed_job.facts(job, this_machine(), os.environ)
+            known = None
+            if not self.fresh:
+                known = tuned_jobs.nearest(facts, self.storage, os.environ)
+            tuned, differences = known or (self._tune(job, facts), [])
+            change = tuned.change
+            if facts.ranks != tuned.job.ranks:  # as many ranks may not fit on the cores by them
+                change = replace(change, launcher=())
+            line = job.with_change(change)
+        except Exception as error:  # the job comes first
+            message = error.message if isinstance(error, TunerError) else f"{error!r}"
+            from tuner.launch.secrets import Redactor
+
+            text = Redactor.of(os.environ, sys.argv).text(message).replace("\n", "; ")
+            console.err(f"tune: the job runs as it stands: {text}")
+            return words
+        if not self.quiet:
+            like = f" of a job like it ({'; '.join(differences)}; --fresh tunes this one)"
+            source = f"the setting of study {tuned.study}{like if differences else ''}"
+            console.err(f"tune: the job runs with {source}: {tuned.verdict}")
+        return line
+
+    def _tune(self, job: TypedJob, facts: JobFacts) -> TunedJob:
+        """Tune the job and store what came of it; a ``TunerError`` if nothing is known after it."""
+        from tuner.cli import progress, standard_input, stored
+        from tuner.config import study_file
+        from tuner.config.job_study import study_of_job
+        from tuner.launch.render import line_change
+        from tuner.results import claims
+        from tuner.study import tune
+        from tuner.study.interruption import StudyInterrupted
+
+        cwd = Path.cwd()
+        file, _ = study_file.find_study_file(self.study_file, cwd=cwd, has_command=True)
+        spec = study_of_job(
+            job, file=file, short=self.short, limit_s=self.limit_s, environ=os.environ, cwd=cwd
+        )
+        spec = replace(spec, typed=self.typed)
+        if (path := standard_input.file_at_input()) is not None:
+            spec = replace(spec, input=str(path), input_digest=standard_input.digest(path))
+        limit = duration(self.limit_s)
+        console.err(f"tune: no setting is known for this job: it is tuned first, for up to {limit}")
+        try:
+            with progress.view(self.quiet) as view:
+                result = tune(
+                    spec,
+                    storage=self.storage,
+                    fresh=self.fresh,
+                    limit_s=self.limit_s,
+                    on_event=view,
+                )
+        except StudyInterrupted as end:
+            if end.signal_number != signal.SIGALRM:
+                raise
+            raise TunerError(f"nothing is proven after {limit}; the next start goes on") from end
+        with stored.open_store(self.storage) as store:
+            data = stored.load(store, result.name)
+            change = line_change(data.spec, data.best_setting)
+            tuned = TunedJob(result.name, facts, change, claims.comparison(data.result))
+            store.set_tuned_job(tuned)
+        return tuned

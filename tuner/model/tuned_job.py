@@ -1,0 +1,61 @@
+"""Jobs that ``tune exec --first-tune`` has tuned: what each is, and what its setting changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What the fastest setting of a job depends on, without names of hosts and without secrets."""
+
+    program: str  # the path of the script, or of the program
+    program_digest: str
+    arguments_digest: str  # of all words of the program, and of the launcher's other options
+    launcher: str  # its name and a digest of its file; empty: there is none
+    ranks: int
+    hosts: int
+    host_type: str  # CPU model, cores, NUMA nodes, GPUs
+
+    def differences(self, other: JobFacts) -> list[str] | None:
+        """Return what differs in another job; ``None`` if its setting says nothing of this one.
+
+        The program must be the same by its path or by its content, and up to a quarter of the ranks
+        may be missing.
+        """
+        is_near = 4 * abs(self.ranks - other.ranks) <= max(self.ranks, other.ranks)
+        has_same_content = self.program_digest == other.program_digest
+        is_same_program = self.program == other.program or has_same_content
+        is_same_place = (self.launcher, self.hosts, self.host_type) == (
+            *(other.launcher, other.hosts, other.host_type),
+        )
+        if not (is_near and is_same_program and is_same_place):
+            return None
+        texts = {
+            f"its file was {other.program}": self.program != other.program,
+            "its file was changed since": not has_same_content,
+            "it had other arguments": self.arguments_digest != other.arguments_digest,
+            f"{other.ranks} ranks, not {self.ranks}": self.ranks != other.ranks,
+        }
+        return [text for text, differs in texts.items() if differs]
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """What a setting adds to a typed launch line; without a word the line stays as it is."""
+
+    launcher: tuple[str, ...] = ()  # words after the launcher's name
+    environment: tuple[str, ...] = ()  # words of ``env``: ``-u NAME``, ``NAME=VALUE``
+    prefix: tuple[str, ...] = ()  # words that start the program, as of numactl
+    options: tuple[tuple[str, str], ...] = ()  # options of the program, whose values are replaced
+    appended: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TunedJob:
+    """A job, the study that tuned it, and what came of that."""
+
+    study: str
+    job: JobFacts
+    change: LineChange
+    verdict: str  # a sentence about the setting: how much faster it is than the line as typed
