@@ -22,6 +22,7 @@ from tuner.store import tuned_jobs
 
 if TYPE_CHECKING:
     from tuner.config.typed_job import TypedJob
+    from tuner.results.study_view import StudyView
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,6 @@ class FirstTune:
         from tuner.config import study_file
         from tuner.config.job_study import study_of_job
         from tuner.launch.render import line_change
-        from tuner.results import claims
         from tuner.study import tune
         from tuner.study.interruption import StudyInterrupted
 
@@ -98,6 +98,15 @@ class FirstTune:
         with stored.open_store(self.storage) as store:
             data = stored.load(store, result.name)
             change = line_change(data.spec, data.best_setting)
-            tuned = TunedJob(result.name, facts, change, claims.comparison(data.result))
+            tuned = TunedJob(result.name, facts, change, _verdict(data))
             store.set_tuned_job(tuned)
         return tuned
+
+
+def _verdict(data: StudyView) -> str:
+    """Return what is proven of the setting of a job, in one sentence."""
+    from tuner.results import claims
+
+    if data.keeps_defaults:
+        return "nothing is proven to be faster than the line as it stands"
+    return f"{data.handed_over}, {claims.comparison(data.result)}"

@@ -83,8 +83,12 @@ def facts(job: TypedJob, machine: Machine, environ: Mapping[str, str]) -> JobFac
     path = _path(program.script_of(job.program) or job.program[0], environ)
     digest, name = _file_digest(path), path.name
     if _STARTER.fullmatch(name):  # which of the words names the program is not known: all of them
-        digest = _digest(json.dumps(job.program).encode())
-    launcher = Path(job.launcher[0]).name if job.launcher else ""
+        digest = _words_digest(job.program)
+    launcher = ""
+    if job.launcher:
+        file, options = _path(job.launcher[0], environ), job.keys.get("mpirun_args", ())
+        parts = (Path(job.launcher[0]).name, _file_digest(file), _words_digest(options))
+        launcher = " ".join(parts)
     hosts = str(job.keys.get("hosts", "")).count(",") + 1
     if "hosts" not in job.keys:
         hosts = int(environ.get("SLURM_JOB_NUM_NODES", "1"))
@@ -92,12 +96,11 @@ def facts(job: TypedJob, machine: Machine, environ: Mapping[str, str]) -> JobFac
     cpus = f"{machine.logical_cpus} CPUs on {machine.physical_cores} cores"
     limits = f"{machine.affinity_cpus} allowed, quota {machine.quota_cpus}"
     nodes = f"{machine.numa_nodes} NUMA nodes"
-    other_options = job.keys.get("mpirun_args", ())
     return JobFacts(
         program=f"{path} {digest}" if _STARTER.fullmatch(name) else str(path),
         program_digest=digest,
-        arguments_digest=_digest(json.dumps([job.program[1:], other_options]).encode()),
-        launcher=f"{launcher} {_file_digest(_path(job.launcher[0], environ))}" if launcher else "",
+        arguments_digest=_words_digest(job.program[1:]),
+        launcher=launcher,
         ranks=ranks or int(environ.get("SLURM_NTASKS", "0")),
         hosts=hosts,
         host_type=", ".join((machine.cpu_model, cpus, limits, nodes, *machine.gpus)),
@@ -116,6 +119,10 @@ def _file_digest(path: Path) -> str:
             return _digest(b"%d " % path.stat().st_size + file.read(_READ_BYTES))
     except OSError:
         return _digest(b"")
+
+
+def _words_digest(words: Sequence[str]) -> str:
+    return _digest(json.dumps(list(words)).encode())
 
 
 def _digest(data: bytes) -> str:

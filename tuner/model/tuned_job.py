@@ -11,8 +11,8 @@ class JobFacts:
 
     program: str  # the path of the script, or of the program
     program_digest: str
-    arguments_digest: str  # of all words of the program, and of the launcher's other options
-    launcher: str  # its name and a digest of its file; empty: there is none
+    arguments_digest: str
+    launcher: str  # its name, and digests of its file and its options; empty: there is none
     ranks: int
     hosts: int
     host_type: str  # CPU model, cores, NUMA nodes, GPUs

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tuner.model import JobFacts, TunedJob, codec
+from tuner.model import JobFacts, LineChange, TunedJob, codec
 from tuner.store.urls import rows_at_once
 
 #: The attribute of a study that holds its `TunedJob`.
@@ -33,7 +33,8 @@ def nearest(
         with suppress(ValueError, KeyError, TypeError, RecursionError):  # another version wrote it
             tuned = codec.from_json(TunedJob, json.loads(text))
             differences = job.differences(tuned.job)
-            if differences is not None:
+            # Of a job like this one a change may help here, too; that it had none says nothing.
+            if differences == [] or (differences and tuned.change != LineChange()):
                 candidates.append((tuned, differences))
     return min(
         candidates,
