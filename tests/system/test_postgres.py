@@ -30,12 +30,22 @@ from optuna.trial import TrialState
 from tests.marked import eventually
 from tests.study_surface import MACHINE, SPEC, FakeRunner, surface
 from tuner.launch.request import MeasurementRequest
-from tuner.model import LaunchRecord, Outcome, Purpose, Result, StudySpec
+from tuner.model import (
+    JobFacts,
+    LaunchRecord,
+    LineChange,
+    Outcome,
+    Purpose,
+    Result,
+    StudySpec,
+    TunedJob,
+)
 from tuner.model.errors import TunerError, UsageError
 from tuner.results import study_view
 from tuner.store import Store, database, resolve_url
 from tuner.store.database import optunas_storage
 from tuner.store.rows import RECORD
+from tuner.store.tuned_jobs import nearest
 from tuner.study import StudyInterrupted, tune
 
 pytestmark = pytest.mark.system
@@ -111,6 +121,17 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
         assert study_view.load(store, SPEC.name).result == found
         assert len(store.launches(SPEC.name)) == found.launches
     assert tune(spec, storage=server, run=FakeRunner(), fresh=True).launches == 8
+
+
+def test_a_job_is_known_to_all_who_can_read_the_server(server: str) -> None:
+    job = JobFacts("/a/t.py", "1", "2", "mpirun", ranks=8, hosts=1, host_type="Xeon")
+    spec = replace(SPEC, name="job", learn_from="none")
+    tune(spec, storage=server, run=FakeRunner())
+    tuned = TunedJob("job", job, LineChange(environment=("A=1",)), "faster")
+    with Store.open(resolve_url(server, {}), create=False) as store:
+        store.set_tuned_job(tuned)
+    assert nearest(job, server, {}) == (tuned, [])
+    assert nearest(job, f"{server}-none", {}) is None
 
 
 def test_many_first_openings_at_once(server: str) -> None:

@@ -77,11 +77,12 @@ JOB = "A job that is tuned before it first runs"
 @option(
     "--short",
     type=WORDS.read,
-    metavar="PROGRAM",
+    metavar="WORDS",
     default="",
     heading=JOB,
-    help="A short run of the job's program, without its launcher, to be launched again and again"
-    " [the study file's command, else the job's own program].",
+    help="What makes a short run of the job, to be launched again and again: options that are added"
+    " to its program (--epochs 1), or a program [the study file's command, else the job's own"
+    " program].",
 )
 @option(
     "--study",
@@ -179,7 +180,9 @@ def _run(
     ``hosts`` gives the command with its hosts put in, and what says which of them are lost.
     """
     from tuner.hosts import process
+    from tuner.hosts.probe import python_path
 
+    env = {**env, **python_path(env)}  # for `import tuner.live`
     for number in range(1, tries + 1):
         resume_words = _with_newest_file(resume_arg) if number > 1 else ()
         try:

@@ -94,6 +94,10 @@ class FirstTune:
         except StudyInterrupted as end:
             if end.signal_number != signal.SIGALRM:
                 raise
+            if end.result is None or not end.result.launches_measured:
+                raise TunerError(
+                    f"no launch has ended within {limit}: --short '--epochs 1' makes them short"
+                ) from end
             raise TunerError(f"nothing is proven after {limit}; the next start goes on") from end
         with stored.open_store(self.storage) as store:
             data = stored.load(store, result.name)

@@ -46,9 +46,10 @@ def study_of_job(
 ) -> StudySpec:
     """Return the study that tunes a typed job; ``UsageError`` if there can be none.
 
-    Launches run the words of ``short``, else the command of the study ``file``, else the job's own
-    program. An option of the job that the file's command gives a placeholder has that place in the
-    job, too. Without a study file a job is timed by its log if it writes Chainer's.
+    Launches run the words of ``short``, which follow the job's own program if they begin with an
+    option; else the command of the study ``file``, else the job's own program. An option to which
+    the file's command gives a placeholder has it in the job, too. Without a study file a job is
+    timed by its log if it writes Chainer's.
     """
     document = dict(file or {})
     measured = tuple(WORDS.read(document["command"])) if "command" in document else ()
@@ -57,7 +58,8 @@ def study_of_job(
     in_job = {name: names for name, names in options.items() if name != OUT}
     job_words, tables = first_study.with_placeholders([*map(program.literal, job.program)], in_job)
     if short or not measured:
-        words = [*map(program.literal, short or job.program)]
+        has_program = short and not short[0].startswith("-")
+        words = [*map(program.literal, short if has_program else (*job.program, *short))]
         measured, _ = first_study.with_placeholders(words, options)
     scripts = [program.script_of(words) for words in (measured, job_words)]
     if None not in scripts and Path(str(scripts[0])).name != Path(str(scripts[1])).name:

@@ -1,0 +1,122 @@
+"""``tune exec --first-tune``: a job is tuned once, then known; whatever fails, it runs as typed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+#: Takes long without CHUNK=8, and says what it was given.
+JOB = """
+import os, sys, time
+chunk = int(os.environ.get("CHUNK", "1"))
+time.sleep(0.4 / chunk)
+print(chunk, *sys.argv[1:], sys.stdin.read().strip())
+sys.exit(7 if "--fail" in sys.argv else 0)
+"""
+STUDY = """
+command = "{python} job.py --steps 1"
+objective = { kind = "wall" }
+compare = "in-turn"
+knobs.chunk = { env = "CHUNK", values = [1, 8], baseline = 1 }
+"""
+
+
+class Ended(NamedTuple):
+    code: int
+    out: list[str]  # its words
+    lines: list[str]  # of stderr
+
+
+Exec = Callable[..., Ended]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Exec:
+    """Runs a job by ``tune exec``, in a folder with a study file for it."""
+    (tmp_path / "job.py").write_text(JOB)
+    (tmp_path / "tune.toml").write_text(STUDY)
+
+    def run(*words: str, options: tuple[str, ...] = (), text: str = "") -> Ended:
+        argv = [str(Path(sys.executable).with_name("tune")), "exec", "--first-tune", "40s"]
+        command = [*argv, *options, "--", sys.executable, "job.py", *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, input=text, capture_output=True, text=True, check=False
+        )
+        return Ended(done.returncode, done.stdout.split(), done.stderr.splitlines())
+
+    return run
+
+
+def test_a_job_is_tuned_once_and_a_job_like_it_starts_with_its_setting(
+    job: Exec, tmp_path: Path
+) -> None:
+    first = job("--steps", "9")
+    assert (first.code, first.out) == (0, ["8", "--steps", "9"])
+    assert first.lines[0].startswith("tune: no setting is known for this job")
+    verdict = first.lines[-1]
+    assert "CHUNK=8" in verdict or "chunk=8" in verdict
+    assert "times faster than your defaults" in verdict
+    known = job("--steps", "9", text="input")
+    assert (known.code, known.out, known.lines) == (0, ["8", "--steps", "9", "input"], [verdict])
+    like = job("--steps", "9", "--fail")
+    assert (like.code, like.out) == (7, ["8", "--steps", "9", "--fail"])
+    (line,) = like.lines
+    assert "of a job like it (it had other arguments; --fresh tunes this one)" in line
+    # The file that a centre ships, and its folder, may be read-only, also to SQLite's second file.
+    (tmp_path / "studies" / "tune.db").chmod(0o444)
+    (tmp_path / "studies").chmod(0o555)
+    assert job("--steps", "9").lines == [verdict]
+
+
+def no_database(folder: Path) -> None:
+    (folder / "studies").mkdir()
+    (folder / "studies" / "tune.db").write_text("none")
+
+
+def no_program(folder: Path) -> None:
+    (folder / "tune.toml").write_text(STUDY.replace("job.py", "other.py"))
+
+
+def no_study(folder: Path) -> None:
+    (folder / "tune.toml").write_text("trials = 'many'")
+
+
+def no_launch_works(folder: Path) -> None:
+    (folder / "tune.toml").write_text(STUDY.replace("--steps 1", "--fail"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (no_database, "is not an SQLite database"),
+        (no_program, "other.py"),
+        (no_study, "trials: must be a whole number"),
+        (no_launch_works, "exit code 7"),
+    ],
+)
+def test_whatever_fails_in_tune_the_job_runs_as_it_stands(
+    job: Exec, tmp_path: Path, spoil: Callable[[Path], None], why: str
+) -> None:
+    spoil(tmp_path)
+    done = job("--steps", "9")
+    assert (done.code, done.out) == (0, ["1", "--steps", "9"])
+    assert done.lines[-1].startswith("tune: the job runs as it stands: ")
+    assert why in done.lines[-1]
+
+
+def test_the_time_for_tuning_ends_it_and_the_next_start_goes_on(job: Exec, tmp_path: Path) -> None:
+    for duration, why in (
+        ("1.2", "nothing is proven after 5 s; the next start goes on"),
+        ("9", "no launch has ended within 5 s: --short '--epochs 1' makes them short"),
+    ):
+        (tmp_path / "job.py").write_text(JOB.replace("0.4", duration))
+        done = job(options=("--first-tune", "5s", "--fresh"))
+        assert (done.code, done.out) == (0, ["1"])
+        assert done.lines[-1].endswith(why)
