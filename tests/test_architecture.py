@@ -26,15 +26,13 @@ LEVEL = {name: level for level, row in enumerate(LAYERS.split("|")) for name in 
 #: Each effect has one place: the packages that may import a library.
 USERS = {
     "click": {"cli"},
-    "rich": {"cli"},
+    "rich": {"api", "cli"},
     "jinja2": {"results"},
     "optuna": {"search", "study", "store"},
     "optuna_dashboard": {"results"},
     "numpy": {"search", "live"},
-    "plotly": {"results"},
     "sqlalchemy": {"store", "study"},
     "subprocess": {"hosts"},
-    "tqdm": {"api"},
     "mpi4py": set(),  # a parent that has imported it breaks the mpirun that it starts
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,12 @@ def test_the_url_with_its_token_is_the_result(
     assert re.fullmatch(rf"dashboard at {url} \(Ctrl-C ends it\)\n", done.out)
     assert (done.code, done.err) == (0, "dashboard ended\n")
     assert "tune: warning: everybody who can reach " in tune(*words, "--host", "0.0.0.0").err
+
+
+def test_without_its_extra_it_says_how_to_install_it(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "waitress", None)
+    done = tune("dashboard", "--storage", str(database), "--port", "0")
+    assert (done.code, done.out) == (2, "")
+    assert "next: pip install 'runtime-tuner[dashboard]'\n" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -168,6 +169,19 @@ def test_what_a_kernel_does_not_tell_is_a_gap(root: Path, monkeypatch: pytest.Mo
     assert host.columns["runnable_threads"] == (1.0,)
     assert "Not recorded: CPUs busy with programs." in telemetry.gaps
     assert any("threads that waited for a CPU" in gap for gap in telemetry.gaps)
+
+
+def test_without_nvml_only_gpus_are_missing_and_the_gap_says_what_they_need(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    recording = Recorder(lambda: MEMBERS, ranks=1, gpus=True, environ={}, root=root)
+    recording.begin()
+    recording.look()
+    telemetry = recording.result(0.0)
+    assert len(telemetry.tracks) == 2
+    said = "Not recorded: GPUs. They need: pip install 'runtime-tuner[gpu]'."
+    assert said in telemetry.gaps
 
 
 def test_what_goes_wrong_in_it_is_a_gap() -> None:

@@ -59,7 +59,7 @@ class Ranks:
             line.send({**state, "errors": errors or {}} if rank else state)
 
     def steps(self, times_s: Sequence[float], marks: Sequence[int] = ()) -> None:
-        message = {"type": "steps", "first": self.iteration, "s": list(times_s)}
+        message = {"type": "steps", "first": self.iteration, "s": list(times_s), "marks": []}
         self.iteration += len(times_s)
         self.lines[0].send({**message, "marks": list(marks)})
 

@@ -79,7 +79,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
     ("sent", "said"),
     [
         *((text, "") for text in NONSENSE),
-        (json.dumps(hello()).encode() + b"\n", "a second hello"),
+        (json.dumps(hello(nonce="", mac="")).encode() + b"\n", "a second hello"),
         *(
             (b'{"type":"steps","first":4,"s":[%s],"marks":[]}\n' % time_s, "no message")
             for time_s in (b"-1", b"NaN", b'"5"')

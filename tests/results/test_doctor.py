@@ -169,6 +169,19 @@ def test_what_a_host_has(name: str, changes: dict[str, Any], state: CheckState, 
     assert (result.state, words in f"{result.saw} {result.mend}") == (state, True), result
 
 
+def test_a_job_without_a_launcher_has_nothing_to_ask_it(view_of: Look) -> None:
+    assert item(view_of(mpirun=None, kind="none"), "launcher").saw == "no launcher"
+
+
+def test_gpus_that_cannot_be_read_name_the_extra(
+    view_of: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert item(view_of(), "GPUs").state is OK
+    gpus = item(view_of({"dev/nvidia0": ""}), "GPUs")
+    assert (gpus.state, gpus.mend) == (WARNING, "pip install 'runtime-tuner[gpu]'")
+
+
 # --- the study --------------------------------------------------------------------------------
 
 

@@ -101,7 +101,7 @@ def test_the_example_notebook_ends_with_a_result_a_bar_and_a_plot(
     cells = json.loads(notebook.read_text())["cells"]
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
     assert {"application/vnd.jupyter.widget-view+json", "image/png"} <= {*chain(*outputs)}
-    (html,) = ("".join(data["text/html"]) for data in outputs if "text/html" in data)
+    *_, html = ("".join(data["text/html"]) for data in outputs if "text/html" in data)
     assert "your defaults" in html
     assert (tmp_path / "job.sh").read_text().startswith("#!/bin/sh")
 

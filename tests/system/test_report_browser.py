@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plotly.offline import get_plotlyjs
 
 from tests import study_samples as samples
 from tests.accessible import by_day_and_by_night
 from tests.marked import eventually
 from tests.study_samples import hostile, watched
 from tuner.model import StudyState
-from tuner.results.report.page import report
+from tuner.results.report.page import plotly_js, report
 
 pytestmark = pytest.mark.system
 
@@ -150,7 +149,7 @@ def test_axe_finds_nothing_by_day_or_by_night(browser: Any, tmp_path: Path) -> N
     page.set_default_timeout(60_000)
     for place, (name, text) in enumerate(texts.items()):
         path = tmp_path / f"{name}.html"
-        path.write_text(text.replace(get_plotlyjs(), "") if place else text)
+        path.write_text(text.replace(plotly_js(), "") if place else text)
         page.goto(path.as_uri())
         if not place:
             page.locator("[role=img]").first.scroll_into_view_if_needed()

@@ -1,4 +1,4 @@
-"""What is published: a wheel that is the same each time, and needs no source tree."""
+"""What is published: a wheel that is the same each time, needs no source tree and few packages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,25 @@ def test_a_wheel_has_the_same_bytes_each_time_and_works_without_the_sources(tmp_
         {**os.environ, "PYTHONPATH": str(probe)},
     )
     assert done.stdout == f"{place}/tuner/live/__init__.py\n", done.stderr
+
+
+def test_the_core_needs_few_packages_and_names_the_extra_that_is_missing(tmp_path: Path) -> None:
+    wheel, place = built(tmp_path), tmp_path / "place"
+    pip = (place / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    for command in ((sys.executable, "-m", "venv", place), pip):
+        subprocess.run(command, check=True)
+    (info,) = place.glob("lib/*/site-packages/runtime_tuner-*.dist-info")
+    requires = metadata.Distribution.at(info).requires or ()
+    assert len([name for name in requires if "extra ==" not in name]) <= 7
+
+    quick = ("--knob", "omp_threads=1,2", "--trials", "2", "--no-confirm", "--", "true")
+    for words, code, said in (
+        (["--version"], 0, "tune "),
+        (["doctor", "--launcher", "none", "--", "true"], 0, "optuna"),
+        ([], 2, "`tune demo`"),
+        (["-n", "1", "--launcher", "none", "--objective", "wall", *quick], 0, "Study true"),
+        (["report", "-o", "report.html"], 0, "wrote report.html"),
+        (["dashboard"], 2, "next: pip install 'runtime-tuner[dashboard]'"),
+    ):
+        done = captured([place / "bin" / "runtime-tuner", *words], tmp_path, os.environ)
+        assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done

@@ -11,7 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm.auto import tqdm
+from rich.console import Console
+from rich.progress import Progress
 
 from tuner.config.options import OPTIONS, SWITCH
 from tuner.config.spec import build_spec
@@ -138,14 +139,15 @@ def tune(
     if progress is None:
         ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         progress = ipython is not None and "IPKernelApp" in ipython.config
-    with tqdm(total=spec.trials, desc=spec.name, unit="setting", disable=not progress) as bar:
+    with Progress(console=Console(stderr=True), disable=not progress) as bar:
+        settings = bar.add_task(spec.name, total=spec.trials)
 
         def update_bar(event: Event) -> None:
             if isinstance(event, LaunchStarted) and event.trial is not None:
-                bar.update(event.trial - 1 - bar.n)
+                bar.update(settings, completed=event.trial - 1)
             elif isinstance(event, StudyEnded):
-                bar.reset(event.result.trials)  # a study that is over needed no more settings
-                bar.update(event.result.trials)
+                tried = event.result.trials  # a study that is over needed no more settings
+                bar.update(settings, total=tried, completed=tried)
             if on_event is not None:
                 on_event(event)
 

@@ -22,9 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Annotated, Any, Literal
-
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from typing import Any
 
 from tuner.model import Value
 from tuner.model.wording import one_line
@@ -47,12 +45,26 @@ def _knob_value(value: object) -> Value | None:
     return value if type(value) is int and abs(value) <= _MOST_COUNT else None  # no bool
 
 
-_Items = Field(max_length=_MOST_ITEMS)
-Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNT)]
-Seconds = Annotated[float, Field(strict=True, ge=0, le=_MOST_COUNT)]
-Text = Annotated[str, BeforeValidator(lambda text: one_line(str(text)))]
-Name = Annotated[str, BeforeValidator(lambda text: one_line(str(text), _LONGEST_NAME))]
-Values = Annotated[dict[Name, Annotated[Value | None, BeforeValidator(_knob_value)]], _Items]
+def _name(text: object) -> str:
+    return one_line(str(text), _LONGEST_NAME)
+
+
+def _number(number: Any, *kinds: type) -> Any:
+    """Return the number; ``ValueError`` if it is none of these kinds, or out of bounds."""
+    if type(number) in kinds and 0 <= number <= _MOST_COUNT:
+        return number
+    raise ValueError(number)
+
+
+def _items(items: Any, kind: Any) -> Any:
+    """Return the list or the object; ``ValueError`` if it is none or has too many items."""
+    if isinstance(items, kind) and len(items) <= _MOST_ITEMS:
+        return items
+    raise ValueError(items)
+
+
+def _values(values: Any) -> dict[str, Value | None]:
+    return {_name(name): _knob_value(value) for name, value in _items(values, dict).items()}
 
 
 @dataclass(frozen=True)
@@ -62,31 +74,28 @@ class Hello:
     ``mac`` is made of the secret, its ``nonce`` and ours: so it shows that it knows the secret.
     """
 
-    rank: Count
-    ranks: Count
-    hook: Name
-    can: Values
-    nonce: Name = ""
-    mac: Name = ""
-    type: Literal["hello"] = "hello"
+    rank: int
+    ranks: int
+    hook: str
+    can: dict[str, Value | None]
+    nonce: str
+    mac: str
 
 
 @dataclass(frozen=True)
 class AtGate:
     """A rank answers "stop": it waits after this iteration until it hears when to change."""
 
-    iteration: Count
-    type: Literal["stopped"] = "stopped"
+    iteration: int
 
 
 @dataclass(frozen=True)
 class Steps:
     """The times of iterations of rank 0, from ``first`` on, s; those in ``marks`` do not count."""
 
-    first: Count
-    times_s: Annotated[tuple[Seconds, ...], Field(alias="s", max_length=_MOST_ITEMS)]
-    marks: Annotated[frozenset[Count], _Items] = frozenset()
-    type: Literal["steps"] = "steps"
+    first: int
+    times_s: tuple[float, ...]
+    marks: frozenset[int]
 
     def timings(self) -> Iterator[tuple[int, float, bool]]:
         """Yield each iteration with its time, s, and whether it is marked."""
@@ -98,10 +107,9 @@ class Steps:
 class RankState:
     """What a rank read back after a switch; ``errors`` has a reason by the knob that failed."""
 
-    rank: Count
-    values: Values = field(default_factory=dict)
-    errors: Annotated[dict[Name, Text], _Items] = field(default_factory=dict)
-    type: Literal["state"] = "state"
+    rank: int
+    values: dict[str, Value | None]
+    errors: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,6 @@ class Switched:
 Message = Steps | Switched
 
 _FromRank = Hello | AtGate | Steps | RankState
-_ADAPTER: TypeAdapter[_FromRank] = TypeAdapter(Annotated[_FromRank, Field(discriminator="type")])
 
 
 def parse(line: bytes) -> _FromRank:
@@ -126,9 +133,29 @@ def parse(line: bytes) -> _FromRank:
         WireError: It is no line of the protocol.
     """
     try:
-        return _ADAPTER.validate_json(line)
-    except ValidationError as error:
+        return _message(json.loads(line))
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise WireError(f"it sent a line that is no message: {line[:60]!r}") from error
+
+
+def _message(sent: Any) -> _FromRank:
+    """Return the message that JSON describes; one of many exceptions if it describes none."""
+    match sent["type"]:
+        case "hello":
+            rank, ranks = (_number(sent[key], int) for key in ("rank", "ranks"))
+            hook, nonce, mac = (_name(sent[key]) for key in ("hook", "nonce", "mac"))
+            return Hello(rank, ranks, hook, _values(sent["can"]), nonce, mac)
+        case "stopped":
+            return AtGate(_number(sent["iteration"], int))
+        case "steps":
+            times_s = tuple(_number(time_s, int, float) for time_s in _items(sent["s"], list))
+            marks = frozenset(_number(mark, int) for mark in _items(sent["marks"], list))
+            return Steps(_number(sent["first"], int), times_s, marks)
+        case "state":
+            errors = _items(sent["errors"], dict).items()
+            reasons = {_name(name): one_line(str(reason)) for name, reason in errors}
+            return RankState(_number(sent["rank"], int), _values(sent["values"]), reasons)
+    raise ValueError(sent["type"])
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tuner.hosts import counters, procfs
@@ -102,7 +103,8 @@ class Recorder:
     def begin(self) -> None:
         """Take the first snapshot: what processes used before it does not count."""
         if self._gpu_environ is not None:
-            self._gpus = Gpus(self._gpu_environ)
+            with suppress(ImportError):
+                self._gpus = Gpus(self._gpu_environ)
         self._processes = processes.snapshot(self.members(), self._proc)
 
     def look(self) -> None:
@@ -139,6 +141,8 @@ class Recorder:
         missing = [name for name, values in columns.items() if set(values) == {None}]
         descriptions = {**HOST_COLUMNS, **RANK_COLUMNS}
         gaps = [f"Not recorded: {descriptions[name]}." for name in missing]
+        if self._gpu_environ is not None and self._gpus is None:
+            gaps.append("Not recorded: GPUs. They need: pip install 'runtime-tuner[gpu]'.")
         if len(self._rank_rows) < self._ranks:
             gaps.append(
                 f"Of {self._ranks} ranks {len(self._rank_rows)} were seen: the launch ended within"

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tuner.model.errors import BusyError, UsageError
+from tuner.model.errors import BusyError, UsageError, missing_extra
 from tuner.results.dashboard import access
 
 if TYPE_CHECKING:
@@ -65,16 +65,19 @@ def bind(
     ``UsageError``. ``host`` is an IPv4 address or a name of this machine, ``token`` the user's own.
 
     Raises:
-        UsageError: No address of this machine, a port that needs more rights, a bad token.
+        UsageError: No address of this machine, a port that needs more rights, a bad token; or the
+            extra ``dashboard`` is not installed.
         BusyError: Another program has the port.
     """
-    token = access.token_of(token)
-    with _bound_socket(host, port) as port_socket:
+    try:
         import waitress
         from optuna_dashboard import wsgi
+    except ImportError as error:
+        raise missing_extra("tune dashboard", "dashboard", error) from error
+    from tuner.store.database import optunas_storage
 
-        from tuner.store.database import optunas_storage
-
+    token = access.token_of(token)
+    with _bound_socket(host, port) as port_socket:
         address, bound_port = port_socket.getsockname()
         name = socket.gethostname() if address == "0.0.0.0" else host
         logging.getLogger("waitress").setLevel(logging.ERROR)  # no warnings of a queue

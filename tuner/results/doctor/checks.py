@@ -127,7 +127,7 @@ def launcher(view: HostView) -> CheckResult:
     """It starts the ranks of every launch."""
     if view.launcher is None:
         return CheckState.FAILURE, *view.faults["launcher"]
-    return _ok(f"{wording.launcher(view.launcher)}, {view.launcher.mpirun}")
+    return _ok(f"{wording.launcher(view.launcher)}, {view.launcher.mpirun}".removesuffix(", "))
 
 
 @_check("MPI library")
@@ -191,6 +191,14 @@ def container(view: HostView) -> CheckResult:
     """What runs outside a container makes launches slower, and cannot be named from inside."""
     saw = "yes: outside only CPU time is seen; a study goes on under the same --hostname"
     return _ok(saw if view.is_container else "no")
+
+
+@_check("GPUs")
+def gpus(view: HostView) -> CheckResult:
+    """How busy they are says whether they wait, their memory whether two launches fit at once."""
+    if view.machine.gpus and "GPUs" in view.faults:
+        return CheckState.WARNING, *view.faults["GPUs"]
+    return _ok(", ".join(view.machine.gpus) or "none")
 
 
 @_check("Python stacks")

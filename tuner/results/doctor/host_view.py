@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import tuner
@@ -83,7 +84,7 @@ class HostView(Survey):
     launcher: LauncherInfo | None
     storage: str  # the database
     file_system: str  # the kind of file system that the database is on
-    faults: Mapping[str, tuple[str, str]]  # message and hint, by program, launcher, database
+    faults: Mapping[str, tuple[str, str]]  # message and hint, by program, launcher, database, GPUs
 
 
 def look(
@@ -133,6 +134,8 @@ def look(
     programs = _programs(command or SHIPPED, path, interpreter, launcher)
     folder = study_folder(None, url, "study").parent if url else Path.cwd()
     own_survey = survey(programs, {"launches": str(folder)}, environ=environ, root=root)
+    if own_survey.machine.gpus and find_spec("pynvml") is None:
+        faults["GPUs"] = "their use is not recorded", "pip install 'runtime-tuner[gpu]'"
     return HostView(
         **vars(own_survey),
         programs=programs,
@@ -180,7 +183,9 @@ def _programs(
     variables: Mapping[str, str] = {}
     if info is not None:
         kind = launcher_for(info.kind)
-        questions["launcher"], variables = kind.question(Path(info.mpirun)), kind.environment(info)
+        variables = kind.environment(info)
+        if question := kind.question(Path(info.mpirun)):
+            questions["launcher"] = question
     if interpreter is not None:  # in the environment of a launch
         assignments = [f"{name}={value}" for name, value in variables.items()]
         questions["python"] = ("env", *assignments, interpreter, "-c", _ASK_PYTHON, *PACKAGES)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
-
-import yaml
 
 from tuner.launch.launchers import launcher_for
 from tuner.model import JsonDict, Layout, wording
@@ -21,19 +20,6 @@ _MPI = {
     "mpich": ("MPICH", "-f"),
     "intelmpi": ("Intel", "-f"),
 }
-
-
-class _Word(str):
-    """A string that is always quoted: YAML parsers differ about 1e-3 (a number?) and y (true?)."""
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes each `_Word`, in a class of its own: other users of PyYAML keep their dumper."""
-
-
-_Dumper.add_representer(
-    _Word, lambda dumper, word: dumper.represent_scalar("tag:yaml.org,2002:str", word, style='"')
-)
 
 
 def manifest(data: StudyView) -> Export:
@@ -58,7 +44,7 @@ def manifest(data: StudyView) -> Export:
     argv = (*argv[: place - 1], option, "/etc/mpi/hostfile", *argv[place + 1 :])  # the operator's
     # Kubernetes puts $(NAME) for the value of a variable, and takes $$ for $.
     secrets = Secrets(lambda text: text.replace("$", "$$"), "$({})")
-    words = [_Word(secrets.quote(word)) for word in (*argv, *prefix, *job)]
+    words = [secrets.quote(word) for word in (*argv, *prefix, *job)]
     # Kubernetes takes 63 letters for a name in the DNS, and adds some to this one.
     name = re.sub(r"[^a-z0-9]+", "-", f"tune-{spec.name.lower()}")[:45].strip("-")
     environment: list[JsonDict] = [{"name": "OUT", "value": "/out"}]
@@ -98,11 +84,20 @@ def manifest(data: StudyView) -> Export:
         warnings.append(f"interface={interface}: a pod's networks have names of their own")
     warnings += binding_warning(data, "the kubelet's static CPU manager policy")
     text = comment(data) + omissions(warnings)
-    text += "# use:      sed 's|IMAGE$|YOUR-IMAGE|' FILE | kubectl create -f -\n"
+    text += "# use:      sed 's|image: .*|image: YOUR-IMAGE|' FILE | kubectl create -f -\n"
     for key, what in secrets.purposes.items():
         text += f"# The Secret {name} must have the key {key}: the secret {what}.\n"
     text += "# Add yours: memory, namespace, nodeSelector.\n"
-    return Export(text + yaml.dump(document, Dumper=_Dumper, sort_keys=False), tuple(warnings))
+    return Export(text + _yaml(document).lstrip() + "\n", tuple(warnings))
+
+
+def _yaml(value: Any, indent: str = "") -> str:
+    """Return the value as YAML. Strings are quoted: parsers differ about 1e-3 and y."""
+    if value and isinstance(value, dict):
+        return "".join(f"\n{indent}{key}:{_yaml(v, indent + '  ')}" for key, v in value.items())
+    if value and isinstance(value, list):
+        return "".join(f"\n{indent}- {_yaml(item, indent + '  ').lstrip()}" for item in value)
+    return " " + json.dumps(value, ensure_ascii=False)
 
 
 def _replica(replicas: int, container: JsonDict, **pod: Any) -> JsonDict:

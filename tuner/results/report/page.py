@@ -37,8 +37,6 @@ def report(data: StudyView, home: str = "") -> str:
     ``home`` is the address of the other studies, if the page is a part of the dashboard. The same
     study gives the same text.
     """
-    from plotly.offline import get_plotlyjs
-
     try:
         job_script = shell.script(data).text
     except UsageError:  # nothing to hand over, or a launcher that is gone
@@ -50,7 +48,7 @@ def report(data: StudyView, home: str = "") -> str:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     script, css = ((_TEMPLATES / name).read_text("utf-8") for name in ("page.js", "page.css"))
-    library = get_plotlyjs()
+    library = plotly_js()
     page = _environment().get_template("page.html.jinja")
     return str(
         page.render(
@@ -71,6 +69,15 @@ def report(data: StudyView, home: str = "") -> str:
             scripts=f"{_hash(library)} {_hash(script)}",
         )
     )
+
+
+@cache
+def plotly_js() -> str:
+    """Return the part of Plotly's JavaScript that draws our figures.
+
+    The file is that of the package plotly.js-cartesian-dist-min of npm.
+    """
+    return (Path(__file__).parent / "plotly" / "plotly-cartesian.min.js").read_text("utf-8")
 
 
 @cache
