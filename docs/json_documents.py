@@ -342,7 +342,7 @@ class ShowDocument:
     excluded: tuple[ExcludedLaunch, ...]
 
 
-@like(Summary, without=("candidate",))
+@like(Summary, without=("candidate", "baseline_projection_s"))
 class ListedStudy:
     """A study in the list."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests import study_samples
 from tests.cli.conftest import Tune
-from tests.study_samples import SPEC, launched, searched, setting, study, with_outcome
+from tests.study_samples import SPEC, launched, searched, setting, stopped, study, with_outcome
 from tuner.cli import click_options, printed
 from tuner.model import BASELINE, Choice, Env, Exclusion, ExclusionKind, Failed, FailureKind, Knob
 from tuner.store import Store
@@ -118,6 +118,11 @@ def test_studies_are_listed(tune: Tune, database: Path) -> None:
     assert " ".join(head.split()) == titles
     assert row.split()[:7] == ["mnist", "finished", "3.60", "s", "8.32", "s", "2.31x?"]
     assert done.err == f"in {database}\n"
+
+
+def test_a_baseline_that_was_only_projected_is_listed(tune_on: Tune) -> None:
+    done = tune_on(launched(searched(defaults=stopped(4.1, 9.8))), "studies")
+    assert done.out.splitlines()[1].split()[2:6] == ["3.60", "s", "~9.80", "s"]
 
 
 def test_nothing_measured_is_one_error(tune_on: Tune, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,8 @@ def _row(study: StudyRow) -> list[str]:
         "" if cost is None else figures.shown(study.spec.objective, cost)
         for cost in (summary.best_s, summary.baseline_s)
     ]
+    if (projection_s := summary.baseline_projection_s) is not None:
+        times[1] = f"~{figures.shown(study.spec.objective, projection_s)}"
     handed_over = ""
     if summary.conclusion and summary.conclusion.keeps_baseline:
         handed_over = "defaults"
@@ -84,7 +86,7 @@ def _json(study: StudyRow) -> JsonDict:
     objective, summary = study.spec.objective, study.summary
     times = {} if objective.is_time else {"best_s": None, "baseline_s": None}
     document: JsonDict = plain(summary)
-    del document["candidate"]
+    del document["candidate"], document["baseline_projection_s"]
     return {
         **document,
         **times,

@@ -48,6 +48,7 @@ class Summary:
     best_setting: Setting | None = None  # what is handed over, or else the candidate
     best_s: float | None = None
     baseline_s: float | None = None
+    baseline_projection_s: float | None = None  # if no launch of it came to its end
     trials: int = 0
     launches: int = 0
     failures: int = 0

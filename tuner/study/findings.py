@@ -113,11 +113,13 @@ def _best_keeping(history: History, best: Measurement | None) -> Measurement | N
 def summary(result: Result) -> Summary:
     """Return the result as the list of studies has it."""
     candidate = result.candidate.setting if result.candidate else None
+    stopped = result.baseline.stopped if result.baseline else None
     return Summary(
         candidate=candidate,
         best_setting=candidate if result.export is None else result.export,
         best_s=result.best.elapsed_s if result.best else None,
         baseline_s=result.baseline.elapsed_s if result.baseline else None,
+        baseline_projection_s=stopped.projection_s if stopped and stopped.is_forecast else None,
         trials=result.trials,
         launches=result.launches,
         failures=result.failures,

@@ -111,6 +111,11 @@ def strings(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+def test_an_option_in_the_verdict_stands_on_one_line() -> None:
+    whole = '<span class="whole">--confirm more</span>'
+    assert f"the same command with {whole}" in report(samples.inconclusive())
+
+
 def test_the_page_has_what_tune_says_the_script_and_the_commands() -> None:
     data = watched(samples.faster())
     typed = ("--mpi-procs", "2", "--name", "a b", "--password", HIDDEN)

@@ -65,6 +65,11 @@ def test_the_pairs_lead_to_the_interval_of_the_verdict(name: str) -> None:
     assert len(figure.table.rows) == finding.pairs
 
 
+def test_what_is_inconclusive_is_not_called_faster() -> None:
+    summary = figures(samples.inconclusive())["comparison"].summary
+    assert "times as fast (" in summary and "faster" not in summary
+
+
 def test_a_pair_shows_who_ran_when_how_fast_and_who_else_wanted_a_cpu() -> None:
     figure = figures(SAMPLES["side_by_side"])["slices"]
     for name, pace in (("best", 20 / 3.6), ("your defaults", 20 / 8.4)):

@@ -94,8 +94,17 @@ def _environment() -> Any:
         keep_trailing_newline=True,
     )
     environment.filters |= {"unparted": wording.unparted, "capital": wording.capital}
+    environment.filters["whole_options"] = _with_whole_options
     environment.tests["figure"] = _FIGURE.fullmatch
     return environment
+
+
+def _with_whole_options(text: str) -> Any:
+    """Return the text as HTML that does not break between an option and its value."""
+    from markupsafe import Markup, escape
+
+    html = str(escape(plain(text)))
+    return Markup(re.sub(r"--[\w-]+ \w+", r'<span class="whole">\g<0></span>', html))
 
 
 def plain(value: Any) -> Any:

@@ -115,7 +115,7 @@ def _comparison(data: StudyView) -> Figure | None:
     }
     # The proof of all pairs is the finding of the study.
     proofs[len(ratios)] = finding
-    word = figures.words(data.spec.objective).better
+    word = f"as {figures.words(data.spec.objective).good}"  # claims no gain, unlike `better`
     highs = {n: proof.high or proof.ratio for n, proof in proofs.items()}
     spans = {
         n: f"{proof.low:.2f} to {proof.high:.2f}" if proof.high else f"{proof.low:.2f} or more"
