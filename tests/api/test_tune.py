@@ -67,6 +67,13 @@ def test_a_study_prints_nothing_and_gives_its_result(capfd: pytest.CaptureFixtur
     assert isinstance(events[-1], StudyEnded)
     assert re.search("plain .* 100%", capfd.readouterr().err)
 
+    with Path("train.py").open("a") as file:
+        file.write("# an edit that does not bear on the times")
+    with pytest.raises(tuner.TunerError, match=r"of the old: train\.py") as caught:
+        again()
+    assert caught.value.hint.endswith("add same_program=True")
+    assert again(same_program=True) == again() == result
+
 
 @pytest.mark.parametrize(
     ("given", "said"),

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ def tune(
     run_dir: str | Path | None = None,
     fresh: bool = False,
     remeasure: bool = False,
+    same_program: bool = False,
     wait: bool = False,
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -115,6 +117,7 @@ def tune(
         run_dir: The folder for what launches write. Default: beside the SQLite file.
         fresh: Delete what the study has and begin anew.
         remeasure: Keep what the study has, but count none of its times any more.
+        same_program: Go on though the program was edited: it takes as long as before.
         wait: Wait while another process measures on this host.
         progress: Show a bar of the settings; ``None``: only in a notebook. Nothing else is printed.
         on_event: Called with each :data:`tuner.study.events.Event`.
@@ -135,6 +138,7 @@ def tune(
     if options and isinstance(command, StudySpec):
         raise UsageError(f"a StudySpec takes no {next(iter(options))}", "give it to build_spec")
     spec = command if isinstance(command, StudySpec) else _spec(command, options)
+    spec = replace(spec, same_program=same_program)
     database = str(storage) if storage else None
     if progress is None:
         ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
