@@ -125,8 +125,9 @@ def command(
             limit_s = SECONDS.read(first_tune)
         except ValueError as error:
             raise UsageError(f"--first-tune {first_tune}: {error}", "--first-tune 5m") from error
+        _require_program(words, dict(os.environ))
         job = FirstTune(storage, limit_s, **job_options, typed=ctx.meta[TYPED])
-        argv = _require_program(job.line(words), dict(os.environ))
+        argv = job.line(words)
         return _run(lambda: nullcontext((argv, lambda: "")), dict(os.environ), tries, resume_arg)
     from tuner.cli import stored
 
