@@ -79,10 +79,10 @@ def test_a_worker_has_cpus_gpus_shared_memory_and_an_output_folder() -> None:
 
 
 def test_words_that_parsers_of_yaml_take_for_something_else_are_quoted() -> None:
-    words = ("1e-3", "y", "0o17", "no", "~", "a: b", "a\nb", "")
+    words = ("1e-3", "y", "0o17", "no", "~", "a: b", "a\nb", "\x85 \u2028\udcff", "")
     *_, launcher, _, export = exported(command=("program", *words))
     assert tuple(launcher["command"][-len(words) - 2 : -2]) == words
-    assert all(f'- "{word}"\n' in export.text for word in words if "\n" not in word)
+    assert all(f'- "{word}"\n' in export.text for word in words if word.isprintable())
 
 
 def test_kubernetes_puts_in_secrets_and_nothing_else() -> None:

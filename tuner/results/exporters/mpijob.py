@@ -92,12 +92,17 @@ def manifest(data: StudyView) -> Export:
 
 
 def _yaml(value: Any, indent: str = "") -> str:
-    """Return the value as YAML. Strings are quoted: parsers differ about 1e-3 and y."""
+    """Return the value as YAML. Strings are quoted: parsers differ about 1e-3 and y.
+
+    What JSON takes as it is, but YAML 1.1 does not, is escaped (yaml.org/spec/1.1, 5.1).
+    """
     if value and isinstance(value, dict):
         return "".join(f"\n{indent}{key}:{_yaml(v, indent + '  ')}" for key, v in value.items())
     if value and isinstance(value, list):
         return "".join(f"\n{indent}- {_yaml(item, indent + '  ').lstrip()}" for item in value)
-    return " " + json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    escape = "[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
+    return " " + re.sub(escape, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _replica(replicas: int, container: JsonDict, **pod: Any) -> JsonDict:
