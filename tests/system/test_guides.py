@@ -2,7 +2,8 @@
 
 A study's command is asked for its first launches (``--dry-run``), every other one runs on a real
 study. Commands with hosts are in ``tests/hosts/several``, those with a server in ``test_postgres``
-and ``test_publish``, and ``tune scale`` is in ``test_cli``.
+and ``test_publish``, those with ``--first-tune`` in ``test_first_tune``, and ``tune scale`` is in
+``test_cli``.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ def test_the_guide_for_agents_tells_a_gain_from_none(tmp_path: Path) -> None:
 PROGRAMS = ("benchmark.sh", "gmx", "gmx_mpi", "lulesh", "solver", "torchrun")
 
 #: What other tests run.
-ELSEWHERE = "tune scale|--host|postgresql:|mlflow|wandb"
+ELSEWHERE = "tune scale|--first-tune|--host|postgresql:|mlflow|wandb"
 
 #: Those of pages that no other test runs as a whole.
 COMMANDS_BY_PAGE = {
