@@ -496,20 +496,12 @@ class ScaleDocument:
     layouts: tuple[LayoutWithoutTime | LayoutDocument, ...]  # the smallest first
 
 
-class BeforeAndAfter:
-    """A text for each of two studies."""
+class ComparedStudy:
+    """The launches of the best setting of a study."""
 
-    before: str
-    after: str
-
-
-class ComparedRow:
-    """One setting in both studies, or the best of each."""
-
-    what: str  # best, your defaults, or a setting
-    before: tuple[float, ...]  # figures of whole launches, one a launch
-    after: tuple[float, ...]
-    gain: Ratio  # how many times better the second is
+    study: str
+    setting: Setting
+    figures: tuple[float, ...]  # one for each launch, in the order of the pairs
 
 
 class CompareDocument:
@@ -517,12 +509,14 @@ class CompareDocument:
 
     schema: Literal["tuner.compare/1"]
     verdict: str  # the line that is printed
-    is_worse: bool  # the whole interval of the second best is worse by more than `share`
+    is_worse: bool  # the whole interval of the second is worse by more than `share`
     share: float  # that of --fail-if-slower, or 0.05
     unit: str  # of the figures; empty: not known
-    best_settings: BeforeAndAfter
-    best_launches: BeforeAndAfter  # which launches are compared; stored ones prove nothing
-    rows: tuple[ComparedRow, ...]  # the best of each first
+    gain: Ratio  # how many times better the second is
+    pairs: int
+    is_side_by_side: bool  # otherwise the launches were made in turn
+    before: ComparedStudy
+    after: ComparedStudy
     differences: tuple[str, ...]  # what else is not the same
 
 

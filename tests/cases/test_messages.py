@@ -30,7 +30,6 @@ TAKES_A_PATH = (
     ("--hostfile", "PATH", "--dry-run"),
     ("--mpirun", "PATH", "--dry-run"),
     ("export", "--storage", "DATABASE", "--format", "sh", "-o", "PATH"),
-    ("compare", "--storage", "DATABASE", "PATH", "mnist"),
     ("init", "PATH"),
     ("--objective", "wall", "--dry-run", "--", "./PATH"),
     ("--objective", "wall", "--run-dir", "PATH", "--", "true"),

@@ -52,7 +52,7 @@ def test_studies(tune: Tune, monkeypatch: pytest.MonkeyPatch, database: Path) ->
 
 
 def test_files_are_completed(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
-    for words in ("--study", "compare", "--hostfile", "export -o", "init --"):
+    for words in ("--study", "--hostfile", "export -o", "init --"):
         assert complete(tune, monkeypatch, *words.split(), "my") == ["file,my"], words
 
 

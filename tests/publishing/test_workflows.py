@@ -81,8 +81,8 @@ def job(tmp_path: Path) -> Path:
 
 
 def test_the_action_writes_the_table_into_the_summary_and_a_comment(job: Path) -> None:
-    done, calls, summary = compared(job, REMEASURE="true")
-    table = "worse: compare main branch --storage ci.db --fail-if-slower 5% --remeasure\n"
+    done, calls, summary = compared(job)
+    table = "worse: compare main branch --storage ci.db --fail-if-slower 5%\n"
     assert (done.returncode, done.stderr) == (0, "") and done.stdout == table
     assert f"```text\n{table}```" in summary
     assert "|repos/me/job/issues/7/comments|-f|body=<!-- tune compare main branch -->" in calls
@@ -115,6 +115,5 @@ def test_the_action_writes_no_comment(
 
 def test_the_action_runs_the_command_as_it_is(tmp_path: Path) -> None:
     store_study(tmp_path / "ci.db", study(spec=SPEC))
-    done, calls, _ = compared(tmp_path, BEFORE=SPEC.name, AFTER=SPEC.name, REMEASURE="false")
-    assert done.returncode == 0, done.stderr
-    assert "no difference above 1 % is proven" in calls and "(stored launches prove" in calls
+    done, _, _ = compared(tmp_path, BEFORE="main", AFTER=SPEC.name)
+    assert done.returncode == 2 and "no study main in ci.db" in done.stderr

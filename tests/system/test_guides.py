@@ -143,16 +143,6 @@ def run(folder: Path, commands: str, more: str = SHORT) -> subprocess.CompletedP
     return captured(["sh", "-c", script], folder, environment(folder))
 
 
-def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
-    _, before, after = blocks("docs/how-to/compare.md")
-    done = run(make(tmp_path, 3), before, f"--confirm none {SHORT}")
-    assert done.returncode == 0, done.stderr
-    slower = run(make(tmp_path, 6), after, f"--confirm none {SHORT}")
-    assert slower.returncode == 6, slower.stdout + slower.stderr
-    assert "seems worse: it takes 2 (" in slower.stdout
-    assert "; worse by more than 5 % (stored launches prove nothing" in slower.stdout
-
-
 def test_both_are_launched_side_by_side(tmp_path: Path) -> None:
     make(tmp_path / "main", 12, COMPUTES)
     make(tmp_path / "branch", 16, COMPUTES)
@@ -172,7 +162,7 @@ def test_both_are_launched_side_by_side(tmp_path: Path) -> None:
 
     done = run(tmp_path, compare)
     assert done.returncode == 6, done.stdout + done.stderr
-    assert re.search("best of main: [0-9]+ launches made side by", done.stdout), done.stdout
+    assert re.search("(?m)^main .* [0-9]+ side by side$", done.stdout), done.stdout
     assert done.stdout.rstrip().endswith("; worse by more than 5 %")
     with Store.open(f"sqlite:///{tmp_path / 'ci.db'}", create=False) as store:
         best = store.load("main").summary.best_setting

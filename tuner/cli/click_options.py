@@ -46,13 +46,6 @@ def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in [*names, *keywords] if name.startswith(incomplete)]
 
 
-def files_and_studies(ctx: click.Context, param: click.Parameter, text: str) -> Any:
-    """Complete files, and the names of stored studies."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(text, type="file"), *map(CompletionItem, study_names(ctx, param, text))]
-
-
 def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Complete the names of knobs."""
     from click.shell_completion import CompletionItem

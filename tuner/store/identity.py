@@ -21,7 +21,7 @@ from tuner.model.errors import UsageError
 
 #: Names of parts: two that are tables themselves, and those that other modules need.
 ROUTES, ENVIRONMENT, HOST, DEFAULTS = "routes", "environment", "hostname", "command of the defaults"
-PROGRAMS = "programs"
+PROGRAMS, FOLDER = "programs", "folder that the command runs in"
 
 
 def identity(spec: StudySpec) -> JsonDict:
@@ -46,7 +46,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "prepare": list(spec.prepare),
         "wait_for_children": spec.wait_for_children,
         **({"standard input": spec.input + digest} if spec.input else {}),
-        "folder that the command runs in": spec.folder,
+        FOLDER: spec.folder,
         "interpreter": spec.interpreter,
         "ranks": layout.ranks,
         **({"global batch": spec.global_batch} if spec.global_batch else {}),

@@ -283,12 +283,18 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
     return replace(spec, confirm="none", live="off", learn_from="none", lesson=None)
 
 
-def require_different(specs: Sequence[StudySpec]) -> None:
-    """Refuse two studies of :func:`to_launch` that launch one program in one folder.
+def require_comparable(specs: Sequence[StudySpec]) -> None:
+    """Refuse two studies of :func:`to_launch` that measure different figures, or one program.
 
     If the program was changed in between, its older version is gone.
     """
+    objectives = [replace(spec.objective, filename=None, loss_key="") for spec in specs]
     before, after = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
+    if objectives[0] != objectives[1]:
+        raise UsageError(
+            f"the first study measures {before['objective']}, and the second {after['objective']}",
+            "compare studies with one objective",
+        )
     if before == after:
         raise UsageError(
             "both studies launch one command in one folder and environment",

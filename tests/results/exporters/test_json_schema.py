@@ -15,10 +15,12 @@ from jsonschema import Draft202012Validator
 
 from tests import study_samples
 from tests.json_schema import SCHEMA, check
-from tuner.results.compared_studies import compare, read
+from tuner.results.compared_studies import Comparison
 from tuner.results.exporters.json import dumps, export, result_document
 from tuner.results.layouts import MeasuredLayout, Scaling
 from tuner.results.study_view import StudyView
+from tuner.stats.pairs import SIDE_BY_SIDE
+from tuner.study.pairing import Pairs
 
 STUDIES = {**study_samples.everything(), "live": study_samples.measured_live()}
 
@@ -33,8 +35,9 @@ def scaling_of(data: StudyView) -> str:
 
 
 def comparison_of(data: StudyView) -> str:
-    study = read("a", export(data).text)
-    return dumps(compare(study, study).json(0.05))
+    pair = (data.records[1], data.records[1])
+    pairs = Pairs([pair] * 3, is_side_by_side=True, rule=SIDE_BY_SIDE)
+    return dumps(Comparison(("a", "b"), [data.spec] * 2, pairs, 0.05).json(["MPI: 4 -> 5"]))
 
 
 @pytest.mark.parametrize("name", STUDIES)
