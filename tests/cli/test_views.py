@@ -117,11 +117,16 @@ def test_a_pair_side_by_side_is_one_thing_that_happens() -> None:
 def test_pairs_so_far_claim_no_more_than_they_show() -> None:
     event = ended(record(2, FAST, 3.6), 3.6)
     one = Finding(1.04, 0.9, 1.2, 1, "inconclusive")
-    two = Finding(1.04, 1.3, None, 2, "inconclusive")
-    lines, _ = plain(replace(event, so_far=so_far) for so_far in (one, two))
-    assert lines[1::2] == [
+    bound_of_one = Finding(6.2, 0.001, None, 1, "inconclusive")
+    two = Finding(1.04, 1.309, None, 2, "inconclusive")
+    no_bound = Finding(6.2, 0.004, None, 2, "inconclusive")
+    findings = (one, bound_of_one, two, no_bound)
+    lines = [plain([replace(event, so_far=so_far)])[0][-1] for so_far in findings]
+    assert lines == [
         "in turn: 1 pair, best 1.04 times as fast",
+        "in turn: 1 pair, best 6.20 times as fast",
         "in turn: 2 pairs, best at least 1.30 times faster",
+        "in turn: 2 pairs, best 6.20 times as fast (too few runs that agree for an interval)",
     ]
 
 

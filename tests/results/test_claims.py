@@ -66,6 +66,11 @@ def failing_again(*, defaults: bool) -> Result:
             " turn; it is too small to be told beside the noise of these runs)",
         ),
         (
+            of(samples.inconclusive(), Finding(6.2, 0.001, None, 1, "inconclusive", 5)),
+            "inconclusive: keep your defaults (6.20 times as fast, too few runs that agree for an"
+            " interval, 1 pair in turn; about 5 more pairs",
+        ),
+        (
             failing_again(defaults=False),
             "no gain worth having: keep your defaults;"
             " the best setting failed when it was launched again",

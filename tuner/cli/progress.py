@@ -32,6 +32,7 @@ from tuner.model import (
 )
 from tuner.results.claims import how_compared, ratio_and_interval
 from tuner.stats import evidence
+from tuner.stats.scaling import SpeedUp
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 from tuner.study.pairing import Pairs
 
@@ -98,14 +99,12 @@ def _pair_line(spec: StudySpec, first: LaunchRecord, second: LaunchRecord) -> st
 def _pairs_line(finding: Finding, objective: ObjectiveSpec) -> str:
     """Return what the pairs of the comparison show: ``3 pairs, best 3.41 times faster …``."""
     words = figures.words(objective)
-    word = words.better if finding.low > 1 else f"as {words.good}"
-    if finding.high is None:
-        ratio = f"at least {finding.low:.2f} times {word}"
-    elif finding.pairs == 1:  # one pair proves nothing
-        ratio = f"{finding.ratio:.2f} times as {words.good}"
-    else:
-        ratio = f"{finding.ratio:.2f} times {word} ({finding.low:.2f} to {finding.high:.2f})"
-    return f"{how_compared(finding)}: {wording.count(finding.pairs, 'pair')}, best {ratio}"
+    ratio, interval = ratio_and_interval(SpeedUp.of(finding), ".2f")
+    is_proof = finding.pairs > 1  # one pair proves nothing
+    word = words.better if is_proof and finding.low > 1 else f"as {words.good}"
+    span = f" ({interval})" if is_proof and interval else ""
+    number = wording.count(finding.pairs, "pair")
+    return f"{how_compared(finding)}: {number}, best {ratio} times {word}{span}"
 
 
 # --- a study --------------------------------------------------------------------------------------

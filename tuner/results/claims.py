@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tuner.model import Conclusion, Finding, Measurement, Result, price
 from tuner.model.figures import shown, stopped, words
 from tuner.model.wording import count, duration, failure, seconds, times
+from tuner.stats.scaling import SpeedUp
 
 if TYPE_CHECKING:
-    from tuner.stats.scaling import SpeedUp
     from tuner.study.fewest import Contribution
 
 
@@ -116,11 +116,9 @@ def _unproven_gain(result: Result, finding: Finding) -> str:
     elif finding.claim == "inconclusive":
         pairs = count(finding.pairs_missing or 0, "more pair")
         outlook = f"; about {pairs} may tell: the same command with --confirm more"
-    if finding.high is None:
-        ratio = f"at least {rounded_down(finding.low)} times as {good}, 95 % sure"
-    else:
-        ratio = f"{finding.ratio:.2f} times as {good}, 95 % interval {_span(finding)}"
-    return f"{ratio}, {_pairs(finding)}{outlook}"
+    ratio, interval = ratio_and_interval(SpeedUp.of(finding), ".2f")
+    sure = f"95 % interval {interval}" if interval and finding.high else interval or "95 % sure"
+    return f"{ratio} times as {good}, {sure}, {_pairs(finding)}{outlook}"
 
 
 def _span(finding: Finding) -> str:
