@@ -18,7 +18,7 @@ import pytest
 from benchmarks.gpu import table
 from benchmarks.gpu.parts import PARTS, ROOT
 
-#: What tune needs that the machine has; the others are carried.
+#: What tune and its extra `gpu` need that the machine has; the others are carried.
 ON_THE_MACHINE = {"click", "jinja2", "numpy", "regex", "rich"}
 
 
@@ -39,7 +39,8 @@ def test_every_part_runs_on_cpus_and_has_its_line(tmp_path: Path) -> None:
 def test_what_tune_needs_is_carried_or_on_the_machine() -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    needed = re.findall(r"^[\w-]+", setup["options"]["install_requires"], re.MULTILINE)
+    names = setup["options"]["install_requires"] + setup["options.extras_require"]["gpu"]
+    needed = re.findall(r"^[\w-]+", names, re.MULTILINE)
     carried = re.findall(r"^[\w-]+", (ROOT / "benchmarks/gpu/wheels.txt").read_text(), re.MULTILINE)
     assert {name.lower() for name in needed} <= ON_THE_MACHINE | set(carried)
 
