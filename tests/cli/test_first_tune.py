@@ -111,12 +111,20 @@ def test_whatever_fails_in_tune_the_job_runs_as_it_stands(
     assert why in done.lines[-1]
 
 
-def test_the_time_for_tuning_ends_it_and_the_next_start_goes_on(job: Exec, tmp_path: Path) -> None:
-    for duration, why in (
-        ("1.2", "nothing is proven after 5 s; the next start goes on"),
-        ("9", "no launch has ended within 5 s: --short '--epochs 1' makes them short"),
-    ):
-        (tmp_path / "job.py").write_text(JOB.replace("0.4", duration))
-        done = job(options=("--first-tune", "5s", "--fresh"))
-        assert (done.code, done.out) == (0, ["1"])
-        assert done.lines[-1].endswith(why)
+@pytest.mark.parametrize(
+    ("pause", "limit", "why"),
+    [
+        ("5", "2s", "no launch has ended within 2 s: --short '--epochs 1' makes them short"),
+        pytest.param(
+            *("3", "15s", "nothing is proven after 15 s; the next start goes on"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_the_time_for_tuning_ends_it_and_the_job_runs_as_it_stands(
+    job: Exec, tmp_path: Path, pause: str, limit: str, why: str
+) -> None:
+    (tmp_path / "job.py").write_text(JOB.replace("0.4 / chunk", pause))
+    done = job(options=("--first-tune", limit))
+    assert (done.code, done.out) == (0, ["1"])
+    assert done.lines[-1].endswith(why)

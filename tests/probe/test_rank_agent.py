@@ -20,7 +20,8 @@ rank_live_knobs = probe_module("rank_live_knobs")
 @pytest.fixture
 def gate() -> Mock:
     """Its calls are what the agent says of boundaries and of iterations that have ended."""
-    gate = Mock(spec=["boundary", "has_begun", "note_iteration", "passive", "wait", "was_ordered"])
+    names = "boundary extends has_begun note_iteration passive wait was_ordered"
+    gate = Mock(spec=names.split(), extends=True)
     gate.has_begun = gate.passive = gate.was_ordered = False
     gate.boundary.side_effect = lambda *_: gate.configure_mock(has_begun=True)
     gate.wait.side_effect = lambda: gate.configure_mock(was_ordered=True)

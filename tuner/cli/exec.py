@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,9 @@ from tuner.model.errors import TunerError, UsageError
 
 if TYPE_CHECKING:
     from tuner.results.study_view import StudyView
+
+#: A command, what its environment gets, and what says which of its hosts are lost.
+StartedCommand = tuple[tuple[str, ...], dict[str, str], Callable[[], str]]
 
 #: A heading of the help.
 JOB = "A job that is tuned before it first runs"
@@ -92,6 +96,13 @@ JOB = "A job that is tuned before it first runs"
     heading=JOB,
     help="Study file with knobs, objective and command [tune.toml in this folder, if any].",
 )
+@option(
+    "--learn",
+    is_flag=True,
+    heading=JOB,
+    help="Try other numbers of threads and workers in the running job in its first ten minutes, of"
+    " which this may cost 1 % (docs/live.md says in which programs).",
+)
 @shared("fresh", "quiet", heading=JOB)
 @click.argument("study", required=False, shell_complete=study_names, metavar="[STUDY] -- COMMAND")
 @click.pass_context
@@ -127,8 +138,7 @@ def command(
             raise UsageError(f"--first-tune {first_tune}: {error}", "--first-tune 5m") from error
         _require_program(words, dict(os.environ))
         job = FirstTune(storage, limit_s, **job_options, typed=ctx.meta[TYPED])
-        argv = job.line(words)
-        return _run(lambda: nullcontext((argv, lambda: "")), dict(os.environ), tries, resume_arg)
+        return _run(partial(job.started, *job.line(words)), dict(os.environ), tries, resume_arg)
     from tuner.cli import stored
 
     data = stored.load(stored.open_store(storage), study)
@@ -171,14 +181,14 @@ def _require_program(argv: tuple[str, ...], env: dict[str, str]) -> tuple[str, .
 
 
 def _run(
-    hosts: Callable[[], AbstractContextManager[tuple[Sequence[str], Callable[[], str]]]],
+    started: Callable[[], AbstractContextManager[StartedCommand]],
     env: dict[str, str],
     tries: int,
     resume_arg: tuple[str, ...],
 ) -> int:
     """Run a command, again if it was ended from outside; return its exit code.
 
-    ``hosts`` gives the command with its hosts put in, and what says which of them are lost.
+    ``started`` makes ready what one start of it needs.
     """
     from tuner.hosts import process
     from tuner.hosts.probe import python_path
@@ -187,8 +197,8 @@ def _run(
     for number in range(1, tries + 1):
         resume_words = _with_newest_file(resume_arg) if number > 1 else ()
         try:
-            with hosts() as (argv_with_hosts, lost_hosts):
-                end = process.execute((*argv_with_hosts, *resume_words), env, lost_hosts)
+            with started() as (argv, variables, lost_hosts):
+                end = process.execute((*argv, *resume_words), {**env, **variables}, lost_hosts)
                 is_last = number == tries and not lost_hosts()
         except TunerError as error:  # of a later try: its hosts may still name one that is lost
             if number in {1, tries}:
@@ -212,9 +222,7 @@ def _with_newest_file(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _hosts_of(
-    spec: StudySpec, argv: tuple[str, ...]
-) -> Iterator[tuple[list[str], Callable[[], str]]]:
+def _hosts_of(spec: StudySpec, argv: tuple[str, ...]) -> Iterator[StartedCommand]:
     """Yield ``argv`` with its hosts put in, and a function that says which of them are lost.
 
     They are those that the study's ``--hosts-from`` names now, else those of the study. Without
@@ -227,7 +235,7 @@ def _hosts_of(
 
     names, ranks = spec.layout.hosts, spec.layout.ranks_per_host
     if spec.layout.is_local or not any("{hosts}" in word for word in argv):
-        yield list(argv), lambda: ""
+        yield argv, {}, lambda: ""
         return
     if spec.hosts_from:
         offered = with_room(hosts_from(spec.hosts_from), ranks)
@@ -239,7 +247,8 @@ def _hosts_of(
     listed = launcher_for(spec.launcher.kind).host_list(layout)
     with closing(reach(spec.launcher, names, os.environ)) as hosts:
         yield (
-            [word.replace("{hosts}", listed) for word in argv],
+            tuple(word.replace("{hosts}", listed) for word in argv),
+            {},
             lambda: "; ".join(f"the host {host.name} is lost" for host in hosts.lost()),
         )
 

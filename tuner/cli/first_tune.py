@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,11 +36,15 @@ class FirstTune:
     short: tuple[str, ...]
     study_file: str | None
     fresh: bool
+    learn: bool
     quiet: bool
     typed: tuple[str, ...]  # all words after `tune`
 
-    def line(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the words of a job with the best setting; the words themselves if tune fails."""
+    def line(self, words: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+        """Return the words of a job with the best setting, and its number of ranks.
+
+        If tune fails these are the words as they are, and 0.
+        """
         try:
             job = typed_job.read(words, os.environ)
             facts = typed_job.facts(job, this_machine(), os.environ)
@@ -56,12 +62,32 @@ class FirstTune:
 
             text = Redactor.of(os.environ, sys.argv).text(message).replace("\n", "; ")
             console.err(f"tune: the job runs as it stands: {text}")
-            return words
+            return words, 0
         if not self.quiet:
             like = f" of a job like it ({'; '.join(differences)}; --fresh tunes this one)"
             source = f"the setting of study {tuned.study}{like if differences else ''}"
             console.err(f"tune: the job runs with {source}: {tuned.verdict}")
-        return line
+        return line, facts.ranks
+
+    @contextmanager
+    def started(
+        self, line: tuple[str, ...], ranks: int
+    ) -> Iterator[tuple[tuple[str, ...], dict[str, str], Callable[[], str]]]:
+        """Yield the line, what its environment gets, and what is called while the job runs."""
+        if not (self.learn and ranks):
+            yield line, {}, lambda: ""
+            return
+        from tempfile import TemporaryDirectory
+
+        from tuner.live.learning import Learning
+
+        def say(text: str) -> None:
+            console.err(f"tune: the running job goes on with {text}")
+
+        with TemporaryDirectory(prefix="tune-", ignore_cleanup_errors=True) as folder:
+            learning = Learning(ranks, this_machine().cores, Path(folder), say)
+            with closing(learning):
+                yield line, learning.environment, learning
 
     def _tune(self, job: TypedJob, facts: JobFacts) -> TunedJob:
         """Tune the job and store what came of it; a ``TunerError`` if nothing is known after it."""

@@ -171,15 +171,22 @@ class JobServer:
     """Listens to the ranks of a job, so many, from :meth:`listen` on until it is closed.
 
     ``publish`` lets the ranks read a text: how they reach it; empty once they need not. Ranks on
-    other hosts reach ours at one of the ``addresses``. Once all ranks have come, ``hello`` says
+    other hosts reach ours at one of the ``addresses``. If it ``extends`` the job, this goes on
+    beyond its own end as long as the server is there. Once all ranks have come, ``hello`` says
     which knobs the job can change. ``problem`` says why there is no connection, or it was given up,
     and ``lost_s`` when the connections were closed, by `time.monotonic`; 0.0: they are not.
     """
 
     def __init__(
-        self, ranks: int, publish: Callable[[str], object], addresses: Sequence[str] = ()
+        self,
+        ranks: int,
+        publish: Callable[[str], object],
+        addresses: Sequence[str] = (),
+        *,
+        extends: bool = True,
     ) -> None:
         self._ranks, self._publish, self._addresses = ranks, publish, addresses
+        self._extends = extends
         self.hello: Hello | None = None
         self.problem, self.lost_s = "", 0.0
         self._secret = os.urandom(32).hex()
@@ -200,7 +207,8 @@ class JobServer:
             self._listener.setblocking(False)
             self._selector.register(self._listener, selectors.EVENT_READ)
             port = self._listener.getsockname()[1]
-            place = {"addresses": [*self._addresses] or ["127.0.0.1"], "port": port}
+            addresses = [*self._addresses] or ["127.0.0.1"]
+            place = {"addresses": addresses, "port": port, "extends": self._extends}
             self._publish(json.dumps({**place, "secret": self._secret}))
         except OSError as error:
             self.problem = f"the ranks cannot be told how to reach tune: {error}"

@@ -65,8 +65,10 @@ class Agent:
     def more(self):
         """Return True while the tool is there, which ends the job itself: alike on all ranks.
 
-        Before the first order of the tool this waits for it.
+        Before the first order of the tool this waits for it. A job of the user's ends by itself.
         """
+        if not self._gate.extends:
+            return False
         if self._gate.has_begun and not self._gate.was_ordered and not self.passive:
             self._gate.wait()
             self._began_s = time.monotonic()

@@ -31,11 +31,13 @@ class Gate:
     `place` is what the file of the launch holds (``rank_live_line.py``), `knobs` what can be
     changed in this rank, and `report` is called after each change. ``has_begun``: the first
     boundary has come, and the rank may stop at later ones. ``was_ordered``: there was an order, in
-    all ranks at the same iteration. ``passive``: nothing will be changed any more.
+    all ranks at the same iteration. ``passive``: nothing will be changed any more. ``extends``: the
+    job goes on beyond its own end as long as the tool is there.
     """
 
     def __init__(self, place, rank, size, knobs, report=lambda: None):
         self._place, self._rank, self._size = place, rank, size
+        self.extends = place.get("extends", True)
         self._knobs, self._report = knobs, report
         self.has_begun = self.was_ordered = self.passive = False
         self._iteration, self._stop_at = 1, 0

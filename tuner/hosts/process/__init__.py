@@ -49,8 +49,8 @@ _LONGEST = 50
 _FORWARDED = frozenset(
     getattr(signal, f"SIG{name}") for name in ("INT", "QUIT", "TERM", "HUP", "USR1", "USR2")
 )
-#: How often a command in the foreground looks whether a host is lost, s.
-_LOOK_S = 1.0
+#: How often a command in the foreground is looked after, s.
+LOOK_S = 0.1
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal's Ctrl-C is
 
 
@@ -129,12 +129,14 @@ class Ended(NamedTuple):
 
 
 def execute(
-    argv: Sequence[str], env: Mapping[str, str], lost: Callable[[], str] = lambda: ""
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    lost: Callable[[], str] = lambda: "",
 ) -> Ended:
     """Run a command in the foreground, with this process's terminal; hand signals on to it.
 
     The main thread of a program calls it, and does nothing else meanwhile. The command is ended
-    once ``lost`` says which host is lost.
+    once ``lost`` says which host is lost; it is asked every `LOOK_S`.
 
     Raises:
         OSError: It cannot be started.
@@ -149,7 +151,7 @@ def execute(
             if lost():  # an mpirun may wait for the host for ever
                 exit_ = running.stop()
                 break
-            info = signal.sigtimedwait(signals, _LOOK_S)
+            info = signal.sigtimedwait(signals, LOOK_S)
             if info is None or info.si_signo not in _FORWARDED:
                 continue
             is_asked_to_end |= info.si_signo not in {signal.SIGUSR1, signal.SIGUSR2}
