@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from make_schema import schema
 from tuner.cli.app import COMMANDS, cli
 from tuner.cli.exits import MEANINGS
-from tuner.cli.knobs import conditions, route, values
+from tuner.cli.knobs import conditions, values
 from tuner.knobs import KNOBS
 from tuner.model import Env, IntRange, Knob
 
@@ -113,7 +113,7 @@ def _domain(knob: Knob) -> str:
 def _route(knob: Knob) -> str:
     if isinstance(knob.route, Env):
         return ", ".join(f"`{name}`" for name in knob.route.names)
-    return route(knob)
+    return knob.way_to_program
 
 
 def _template() -> str:

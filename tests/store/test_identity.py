@@ -63,7 +63,7 @@ def knob(route: Route, **changes: Any) -> StudySpec:
 def test_how_a_knob_reaches_the_program() -> None:
     by_name = identity(knob(Env(("AAA",))))
     by_flag = identity(knob(Flag("-s")))
-    assert difference(by_name, by_flag) == ["route of speed: environment AAA -> argument -s"]
+    assert difference(by_name, by_flag) == ["route of speed: AAA -> -s"]
     assert difference(by_name, identity(SPEC)) == [], "a knob that only one of them tunes"
     placed = replace(knob(Flag("-s")), command=("train", "{out}", "-s", "{speed}"))
     other = replace(knob(Flag()), command=placed.command)

@@ -11,16 +11,7 @@ import click
 from tuner.cli import console
 from tuner.cli.base import TuneCommand
 from tuner.cli.click_options import LAUNCHER_OPTIONS, knob_names, option, shared, table_options
-from tuner.model import (
-    Env,
-    Flag,
-    IntRange,
-    JsonDict,
-    Knob,
-    LauncherOption,
-    Layout,
-    Prefix,
-)
+from tuner.model import IntRange, JsonDict, Knob, Layout
 
 if TYPE_CHECKING:
     from tuner.config.applicability import KnobOnHost
@@ -72,7 +63,10 @@ def command(
     elif name is not None:
         _print_row(knobs_here[0])
     else:
-        cells = [[a.knob.name, values(a.knob), _applies_here(a), route(a.knob)] for a in knobs_here]
+        cells = [
+            [a.knob.name, values(a.knob), _applies_here(a), a.knob.way_to_program]
+            for a in knobs_here
+        ]
         titles = ["knob", "values here", "applies here", "reaches the program by"]
         console.print_table(titles, cells)
         console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
@@ -86,7 +80,7 @@ def _print_row(on_host: KnobOnHost) -> None:
         "why": knob.why,
         "source": knob.source,
         "values here": values(knob) or "none",
-        "reaches the program by": route(knob),
+        "reaches the program by": knob.way_to_program,
         "exists": conditions(knob),
         "numerics": "it changes them: tuned only if you ask for it" * knob.changes_numerics,
         "tuned by default": "yes, if no study file lists knobs" if knob.usual else "",
@@ -110,19 +104,6 @@ def conditions(knob: Knob) -> str:
     return " and ".join(
         f"if {parent} is {' or '.join(map(str, enabling))}" for parent, enabling in knob.when
     )
-
-
-def route(knob: Knob) -> str:
-    """Return how its value reaches the program."""
-    if isinstance(knob.route, Env):
-        return " ".join(knob.route.names)
-    if isinstance(knob.route, Flag):
-        return knob.route.option or f"{{{knob.name}}} in the command"
-    if isinstance(knob.route, Prefix):
-        return "words before the program"
-    if isinstance(knob.route, LauncherOption):
-        return f"the launcher's {knob.route.option.replace('_', '-')}"
-    return "the launcher's number of ranks, and {ranks} in the command"
 
 
 def _applies_here(on_host: KnobOnHost) -> str:

@@ -126,6 +126,20 @@ class Knob:
     needs: tuple[str, ...] = ()  # what a host must have, by names of tuner.config.applicability
     usual: bool = False  # it joins each study that names no knobs
 
+    @property
+    def way_to_program(self) -> str:
+        """How its value reaches the program, in words."""
+        match self.route:
+            case Env(names):
+                return " ".join(names)
+            case Flag(option):
+                return option or f"{{{self.name}}} in the command"
+            case LauncherOption(option):
+                return f"the launcher's {option.replace('_', '-')}"
+            case Prefix():
+                return "words before the program"
+        return "the launcher's number of ranks, and {ranks} in the command"
+
     def departs(self, value: Value) -> bool:
         """Return whether the program computes something else with this value than by default."""
         return self.changes_numerics and value not in (self.neutral, self.default, UNSET)

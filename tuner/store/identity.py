@@ -6,17 +6,7 @@ import os
 
 from tuner.launch import command
 from tuner.launch.secrets import redact_spec
-from tuner.model import (
-    ANY_HOST,
-    Env,
-    Flag,
-    JsonDict,
-    Knob,
-    LauncherOption,
-    ObjectiveSpec,
-    Prefix,
-    StudySpec,
-)
+from tuner.model import ANY_HOST, JsonDict, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
 
 #: Names of parts: two that are tables themselves, and those that other modules need.
@@ -37,12 +27,16 @@ def identity(spec: StudySpec) -> JsonDict:
     texts = {name: f"{{{name}}}" for name in command.RESERVED}
     texts |= {k.name: str(k.default) for k in spec.knobs if k.default is not None}
     hosts = [f"{ANY_HOST if spec.hosts_from else name}:{ranks}" for name, ranks in layout.slots]
+    placed = command.knobs_in(spec.command)
     digest = f" (SHA-256 {spec.input_digest[:12]}…)" if spec.input_digest else ""
     return {
         "command": list(spec.command),
         DEFAULTS: list(command.substitute(spec.command, texts)),
         PROGRAMS: dict(spec.programs),
-        ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
+        ROUTES: {
+            k.name: f"{{{k.name}}} in the command" if k.name in placed else k.way_to_program
+            for k in spec.knobs
+        },
         "prepare": list(spec.prepare),
         "wait_for_children": spec.wait_for_children,
         **({"standard input": spec.input + digest} if spec.input else {}),
@@ -79,21 +73,6 @@ def _objective(spec: ObjectiveSpec) -> str:
     text += f", loss in {spec.loss_key}" if spec.loss_key else ""
     text += f", in {spec.unit}" if spec.unit else ""
     return text + (", more is better" if spec.maximize else "")
-
-
-def _route(knob: Knob, template: tuple[str, ...]) -> str:
-    """Return how the knob's value reaches the program: by a placeholder, or else by its route."""
-    if knob.name in command.knobs_in(template):
-        return f"{{{knob.name}}} in the command"
-    if isinstance(knob.route, Env):
-        return f"environment {' '.join(knob.route.names)}"
-    if isinstance(knob.route, Flag):
-        return f"argument {knob.route.option}"
-    if isinstance(knob.route, Prefix):
-        return "words before the program"
-    if isinstance(knob.route, LauncherOption):
-        return f"launcher {knob.route.option}"
-    return "number of ranks"
 
 
 def difference(old: JsonDict, new: JsonDict) -> list[str]:
