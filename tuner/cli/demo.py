@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import webbrowser
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -31,7 +27,7 @@ FOLDER = Path("tune-demo")
 @shared("fresh", "wait", "quiet")
 @click.pass_context
 def command(ctx: click.Context, /, **flags: bool) -> int:
-    """Tune the shipped study ``demo``, write its report, and open it if there is a display."""
+    """Tune the shipped study ``demo``, and write its report."""
     try:
         FOLDER.mkdir(exist_ok=True)
     except OSError as error:
@@ -40,24 +36,12 @@ def command(ctx: click.Context, /, **flags: bool) -> int:
             "cd to a folder of yours, such as: cd $(mktemp -d)",
         ) from error
     place = ["--storage", str(FOLDER / "tune.db")]
-    page = FOLDER / "report.html"
     words = ["--study", "demo", *place, *(f"--{name}" for name, is_set in flags.items() if is_set)]
     ctx.meta[TYPED] = tuple(words)
     console.err(f"tune: the demo writes to ./{FOLDER}; it takes about 30 seconds")
-    for step, arguments in ((run.command, words), (report.command, [*place, "-o", str(page)])):
+    page = [*place, "-o", str(FOLDER / "report.html")]
+    for step, arguments in ((run.command, words), (report.command, page)):
         with step.make_context(step.name, arguments, parent=ctx) as step_ctx:
             step.invoke(step_ctx)
-    _open(page.resolve().as_uri())
-    console.err("next: your own program: tune init")
+    console.err(f"next: open ./{FOLDER}/report.html in a browser; your own program: tune init")
     return exits.OK
-
-
-def _open(url: str) -> None:
-    """Open a page in the user's browser, if tune was typed at a terminal of a display."""
-    has_display = bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
-    if not (has_display and sys.stdout.isatty()) or "SSH_CONNECTION" in os.environ:
-        return
-    with suppress(webbrowser.Error):
-        browser = webbrowser.get()
-        if type(browser) is not webbrowser.GenericBrowser:  # it would hold the terminal
-            browser.open(url)
