@@ -1,4 +1,4 @@
-"""``tune exec --first-tune``: the line of a job with the setting that is known for it, or is found.
+"""``--first-tune``: the line of a job with the setting that is known for it, or is found.
 
 Whatever fails here, the job runs as its line stands.
 """

@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import click
+
 from tuner.model.errors import UsageError
 from tuner.results import study_view
 from tuner.results.study_view import StudyView
@@ -15,10 +17,14 @@ if TYPE_CHECKING:
 
 
 def open_store(storage: str | None) -> Store:
-    """Open the database, which must exist; the errors are those of ``Store.open``."""
+    """Open the database, which must exist, until the command ends.
+
+    The errors are those of ``Store.open``.
+    """
     from tuner.store import Store, resolve_url
 
-    return Store.open(resolve_url(storage, os.environ), create=False)
+    store = Store.open(resolve_url(storage, os.environ), create=False)
+    return click.get_current_context().with_resource(store)
 
 
 def name_of(store: Store, study: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Jobs that ``tune exec --first-tune`` has tuned: what each is, and what its setting changes."""
+"""Jobs that ``--first-tune`` has tuned: what each is, and what its setting changes."""
 
 from __future__ import annotations
 

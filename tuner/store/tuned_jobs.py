@@ -1,4 +1,4 @@
-"""Finds the job that ``tune exec --first-tune`` has tuned before, as fast as a job should start.
+"""Finds the job that ``--first-tune`` has tuned before, as fast as a job should start.
 
 SQLAlchemy takes longer to import than that may take, so a driver reads the one attribute that
 counts of Optuna's studies. Nothing is written: the database may be read-only.
