@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -31,7 +32,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.system
-def test_a_study_prints_nothing_and_gives_its_result(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_study_prints_nothing_and_gives_its_result(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def again(**more: Any) -> tuner.TuneResult:
         return tuner.tune(
             COMMAND,
@@ -66,6 +69,11 @@ def test_a_study_prints_nothing_and_gives_its_result(capfd: pytest.CaptureFixtur
     assert again(progress=True, on_event=events.append) == result  # nothing is left to do
     assert isinstance(events[-1], StudyEnded)
     assert re.search("plain .* 100%", capfd.readouterr().err)
+    notebook = SimpleNamespace(config={"IPKernelApp": {}})
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="pip install ipywidgets"):
+        patch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: notebook))
+        patch.setitem(sys.modules, "ipywidgets", None)
+        assert again() == result
 
     with Path("train.py").open("a") as file:
         file.write("# an edit that does not bear on the times")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,9 +142,12 @@ def tune(
     spec = command if isinstance(command, StudySpec) else _spec(command, options)
     spec = replace(spec, same_program=same_program)
     database = str(storage) if storage else None
-    if progress is None:
-        ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        progress = ipython is not None and "IPKernelApp" in ipython.config
+    ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    is_notebook = ipython is not None and "IPKernelApp" in ipython.config
+    progress = is_notebook if progress is None else progress
+    if progress and is_notebook and find_spec("ipywidgets") is None:
+        warnings.warn("no bar is shown; next: pip install ipywidgets", stacklevel=3)
+        progress = False
     with Progress(console=Console(stderr=True), disable=not progress) as bar:
         settings = bar.add_task(spec.name, total=spec.trials)
 
