@@ -472,7 +472,7 @@ class LayoutWithoutTime:
     note: str  # why it failed; empty: it did not
     hosts: Mapping[str, int]  # ranks on each host
     ranks: int
-    by_pairs: LayoutPairs | None  # null for the smallest layout, and without --setting
+    by_pairs: LayoutPairs | None  # null for the smallest layout
 
 
 class LayoutDocument(LayoutWithoutTime):

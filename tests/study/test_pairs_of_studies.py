@@ -11,8 +11,9 @@ import pytest
 
 from tests.study_surface import BEST, CRASH, SPEC, events_of, ran
 from tuner.launch.request import MeasurementRequest
-from tuner.model import Ending, Layout, Observation, Outcome, Purpose, StudySpec
+from tuner.model import Ending, Layout, Observation, Outcome, Purpose, Setting, StudySpec
 from tuner.model import StudyState as State
+from tuner.model.errors import UsageError
 from tuner.store.store import Store
 from tuner.study.events import Note
 from tuner.study.interruption import StudyInterrupted
@@ -76,6 +77,9 @@ def test_each_is_first_in_every_other_pair_and_no_pair_is_launched_again(folder:
     pairs = launch(folder, machine, enough=5)
     assert isinstance(pairs, Pairs) and len(pairs.launches) == 5
     assert machine.order == [2, 1, 1, 2], "and a warm-up of each"
+    other = [replace(spec, fixed=Setting()) for spec in BOTH]
+    with pytest.raises(UsageError, match=r"stored study job-1x1 launched .*, not defaults"):
+        launch(folder, Machine({}), other)
     anew = Machine({1: 4.0, 2: 4.0})
     assert isinstance(launch(folder, anew, fresh=True), Pairs) and len(anew.order) == 6
 

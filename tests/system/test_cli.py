@@ -211,6 +211,8 @@ def test_each_layout_is_tuned_by_a_study_of_its_own(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert re.search(r"(?m)^2 ranks: 1\.60 times faster than 1 \(", done.stdout), done.stdout
     assert min(launches(folder, "job-1x1", "job-1x2")) >= 3
+    again = launches(folder, "job-1x1-again", "job-1x2-again")
+    assert again[0] == again[1] >= 3, "a warm-up and the pairs"
 
 
 @pytest.mark.parametrize(

@@ -143,10 +143,10 @@ LAUNCHER_OPTIONS = ("mpirun", "launcher")
 
 SCALE_OPTIONS: tuple[Decorator, ...] = (
     option("--setting", heading=COMPARED, metavar="NAME=VALUE,...",
-           help="Tune nothing: launch this (as by --fix) with each layout, by pairs; defaults: your"
+           help="Tune nothing: launch this (as by --fix) with each layout; defaults: your"
            " own."),
     option("--rounds", heading=COMPARED, metavar="N", type=click.IntRange(1, 1000), default=6,
-           help="Pairs of launches with --setting, at most [6]."),
+           help="Pairs of launches of two layouts, at most [6]."),
     option("--weak", heading=COMPARED, is_flag=True,
            help="The program's work grows with the ranks."),
     option("--price-per-hour", heading=COMPARED, metavar="X", type=float,

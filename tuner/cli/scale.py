@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     takes_tail=True,
     help="Measure the same job on 1, 2, 3, 4, 8 ... hosts; without hosts, with 1, 2, 4 ... ranks on"
     " this one, or with each number that -n or --ppn lists. Each layout is tuned by a study of its"
-    " own (NAME-2x4: 4 ranks on each of 2 hosts),"
-    " or launched with one setting (--setting), by pairs with the last layout that was worth it:"
-    " side by side if nothing speaks against it. The same command continues.",
+    " own (NAME-2x4: 4 ranks on each of 2 hosts), or has one setting (--setting). It is then"
+    " launched by pairs with the last layout that was worth it: side by side if nothing speaks"
+    " against it. The same command continues.",
     examples=(
         ("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),
         ("tune scale -n 1..4 -- python train.py --out {out}", "1, 2, 3 and 4 ranks here"),
@@ -47,8 +47,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(options, tail(ctx))]
     scaling = Scaling([MeasuredLayout(spec, spec.fixed) for spec in specs], options["weak"])
-    measure = _tune_each if options["setting"] is None else _launch_by_pairs
-    scaling, last_error = measure(scaling, options)
+    last_error = None
+    if options["setting"] is None:
+        scaling, last_error = _tune_each(scaling, options)
+    scaling, last_failure = _launch_by_pairs(scaling, options)
+    last_error = last_failure or last_error
     if last_error is not None and len(scaling.measured) < 2:
         raise last_error
     if options["as_json"]:
@@ -99,10 +102,11 @@ _Outcome = tuple["Scaling", NothingMeasuredError | LimitReachedError | None]
 
 
 def _tune_each(scaling: Scaling, options: dict[str, Any]) -> _Outcome:
-    """Tune each layout by a study of its own."""
-    from tuner.cli import progress, stored
+    """Tune each layout by a study of its own; return them with the studies of the best settings."""
+    from tuner.cli import progress
     from tuner.results.layouts import MeasuredLayout
     from tuner.study import tune
+    from tuner.study.pairs_of_studies import again
 
     layouts, last_error = list(scaling.layouts), None
     for place, layout in enumerate(layouts):
@@ -111,7 +115,7 @@ def _tune_each(scaling: Scaling, options: dict[str, Any]) -> _Outcome:
             console.err(f"{layout.label}: the study {spec.name}")
         try:
             with progress.view(options["quiet"]) as view:
-                tune(
+                result = tune(
                     spec,
                     storage=options["storage"],
                     outputs=Path(options["run_dir"]) if options["run_dir"] else None,
@@ -119,8 +123,10 @@ def _tune_each(scaling: Scaling, options: dict[str, Any]) -> _Outcome:
                     wait=options["wait"],
                     on_event=view,
                 )
-            data = stored.load(stored.open_store(options["storage"]), spec.name)
-            layouts[place] = MeasuredLayout.of(data)
+            if result.best is None:
+                raise NothingMeasuredError(f"no setting of the study {spec.name} has a time")
+            best = result.best.setting
+            layouts[place] = MeasuredLayout(again(spec, best), best)
         except (NothingMeasuredError, LimitReachedError) as error:
             layouts[place] = replace(layout, why=f"failed: {error.message}")
             last_error = error
@@ -139,7 +145,7 @@ def _launch_by_pairs(scaling: Scaling, options: dict[str, Any]) -> _Outcome:
         wait=options["wait"],
         most_pairs=options["rounds"],
     )
-    for layout in scaling.layouts[1:]:
+    for layout in (layout for layout in scaling.layouts[1:] if not layout.why):
         while (before := scaling.reference(layout.spec)) is not None:
             pairs = _launch_pair(by_pairs, scaling, (before, layout), is_quiet=options["quiet"])
             if not isinstance(pairs, Fails):

@@ -43,9 +43,6 @@ class Stage:
     may_be_window: bool = False  # the setting may be measured in a running job
     may_leave_knobs_out: bool = False  # the setting need not give each knob a value
     follows_search: bool = False  # it comes after the search has chosen its best setting
-    #: No search chose the setting for the times of these launches, so that they may be compared
-    #: with those of another study.
-    is_unselected: bool = False
 
 
 #: The stages of a study, in the order in which they begin.
@@ -60,8 +57,6 @@ STAGES = {
     Purpose.SIMPLIFY: Stage(
         is_of_search=True, may_be_window=True, may_leave_knobs_out=True, follows_search=True
     ),
-    Purpose.CONFIRM: Stage(counts_for_budget=False, follows_search=True, is_unselected=True),
-    Purpose.RECORD: Stage(
-        rules=("max_time",), is_of_search=True, counts_as_trial=True, is_unselected=True
-    ),
+    Purpose.CONFIRM: Stage(counts_for_budget=False, follows_search=True),
+    Purpose.RECORD: Stage(rules=("max_time",), is_of_search=True, counts_as_trial=True),
 }

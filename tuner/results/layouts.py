@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 
 from tuner.knobs import setting_text
 from tuner.model import Finding, JsonDict, LaunchRecord, Setting, StudySpec, figures, price
-from tuner.model.errors import NothingMeasuredError
 from tuner.model.wording import count
 from tuner.results import claims
-from tuner.results.study_view import StudyView, Table
-from tuner.stats import evidence
+from tuner.results.study_view import Table
 from tuner.stats.pairs import WORTH
-from tuner.stats.scaling import SpeedUp, along, speed_up
+from tuner.stats.scaling import SpeedUp, along
 from tuner.study.pairing import Pairs, cost, is_bound
 
 
@@ -22,8 +20,8 @@ from tuner.study.pairing import Pairs, cost, is_bound
 class MeasuredLayout:
     """A layout, and what its launches with a setting take.
 
-    ``pairs`` is what launches by pairs with a smaller layout show, ``beside`` that one's study;
-    without pairs it was measured by itself, or is the first of those that are launched by pairs.
+    ``pairs`` is what launches by pairs with a smaller layout show, ``beside`` that one's study. The
+    first layout has none.
     """
 
     spec: StudySpec
@@ -34,22 +32,6 @@ class MeasuredLayout:
     is_bound: bool = False  # some costs are only the least that a launch takes, as it was ended
     beside: str = ""
     pairs: Pairs | None = None
-
-    @classmethod
-    def of(cls, view: StudyView) -> MeasuredLayout:
-        """Take the best setting of a study, with its confirmed samples if there are any."""
-        best = view.result.best
-        if best is None or not best.samples:
-            raise NothingMeasuredError(f"no setting of the study {view.spec.name} has a time")
-        setting = view.pooling.canonical(best.setting)
-        samples = [
-            sample
-            for record in evidence.counted(view.records)
-            if record.purpose.stage.is_unselected and record.canonical == setting
-            for sample in record.outcome.samples
-        ] or best.samples
-        iterations = _timed_iterations(view.spec, samples[0].iterations)
-        return cls(view.spec, best.setting, [sample.elapsed_s for sample in samples], iterations)
 
     @property
     def label(self) -> str:
@@ -129,17 +111,11 @@ class Scaling:
 
     def speed_up(self, before: MeasuredLayout, after: MeasuredLayout) -> SpeedUp:
         """Return how many times faster the second layout does the same work."""
-        if any(layout.pairs for layout in self.layouts):
-            # Down to the last layout that both were compared with, then up to the second.
-            down, up = self._gains_to(before), self._gains_to(after)
-            backwards = [gain for name, gain in down.items() if name not in up]
-            forwards = [gain for name, gain in up.items() if name not in down]
-            gain = along(forwards, backwards)
-        elif after.spec.name == before.spec.name:
-            gain = SpeedUp(1, 1, 1)
-        else:
-            gain = speed_up(before.costs, after.costs)
-        return gain.times(self._more_work(before, after))
+        # Down to the last layout that both were compared with, then up to the second.
+        down, up = self._gains_to(before), self._gains_to(after)
+        backwards = [gain for name, gain in down.items() if name not in up]
+        forwards = [gain for name, gain in up.items() if name not in down]
+        return along(forwards, backwards).times(self._more_work(before, after))
 
     def _gains_to(self, layout: MeasuredLayout) -> dict[str, SpeedUp]:
         """Return the gain of each step from the first layout to this one, by the later layout."""

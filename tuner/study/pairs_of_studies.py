@@ -111,6 +111,9 @@ class ByPairs:
         if row is None:
             return History.judged(spec, ())
         require_same(spec, row.identity)
+        if row.spec.fixed != spec.fixed:
+            text = f"the stored study {spec.name} launched {row.spec.fixed}, not {spec.fixed}"
+            raise UsageError(text, f"`tune studies --delete {spec.name}` deletes it")
         return History.judged(spec, store.launches(spec.name))
 
     def _is_to_delete(self, spec: StudySpec) -> bool:
@@ -246,11 +249,14 @@ def _failures(history: History) -> list[LaunchRecord]:
 
 
 def _environment(spec: StudySpec) -> dict[str, str]:
-    """Return what launches inherit: this environment, with the study's values for what is timed."""
-    inherited = dict(os.environ)
-    for name in recorded_environment(inherited):
+    """Return what launches inherit: this environment, with the study's values for what is timed.
+
+    A value that is hidden in the study is this environment's.
+    """
+    inherited, values = dict(os.environ), dict(spec.environment)
+    for name in recorded_environment(inherited).keys() - values.keys():
         del inherited[name]
-    return inherited | dict(spec.environment)
+    return inherited | {name: value for name, value in values.items() if HIDDEN not in value}
 
 
 # --- the best settings of stored studies ----------------------------------------------------
@@ -279,7 +285,12 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
     for file in (file for file, digest in spec.programs if programs.get(file) != digest):
         text = f"{option}: {file} was edited since that study began"
         raise UsageError(text, "keep the program of before in a folder of its own")
-    spec = replace(spec, name=name, machine=machine, fixed=best, typed=typed)
+    return replace(again(spec, best), machine=machine, typed=typed)
+
+
+def again(spec: StudySpec, best: Setting) -> StudySpec:
+    """Return the study ``NAME-again``, which launches the best setting of a study."""
+    spec = replace(spec, name=f"{spec.name}-again", fixed=best)
     return replace(spec, confirm="none", live="off", learn_from="none", lesson=None)
 
 
