@@ -3,9 +3,6 @@
 Classes that share a place (``IntRange | Choice``) carry their name under ``"type"``. A field that
 is missing takes its default. All values must have the types that their class names: somebody may
 have changed a file or an attribute.
-
-Pydantic would do this, but its JSON reader refuses lone surrogates, which the name of a file may
-hold, and its other modes either refuse lists for tuples or turn texts into numbers.
 """
 
 from __future__ import annotations

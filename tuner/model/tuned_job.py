@@ -26,9 +26,8 @@ class JobFacts:
         is_near = 4 * abs(self.ranks - other.ranks) <= max(self.ranks, other.ranks)
         has_same_content = self.program_digest == other.program_digest
         is_same_program = self.program == other.program or has_same_content
-        is_same_place = (self.launcher, self.hosts, self.host_type) == (
-            *(other.launcher, other.hosts, other.host_type),
-        )
+        places = ((job.launcher, job.hosts, job.host_type) for job in (self, other))
+        is_same_place = len(set(places)) == 1
         if not (is_near and is_same_program and is_same_place):
             return None
         texts = {

@@ -129,9 +129,7 @@ class Ended(NamedTuple):
 
 
 def execute(
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    lost: Callable[[], str] = lambda: "",
+    argv: Sequence[str], env: Mapping[str, str], lost: Callable[[], str] = lambda: ""
 ) -> Ended:
     """Run a command in the foreground, with this process's terminal; hand signals on to it.
 
