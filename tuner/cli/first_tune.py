@@ -41,14 +41,15 @@ class FirstTune:
     typed: tuple[str, ...]  # all words after `tune`
 
     def line(self, words: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
-        """Return the words of a job with the best setting, and its number of ranks.
+        """Return the words of a job with the best setting, as they are if tune fails; its ranks.
 
-        If tune fails these are the words as they are, and 0.
+        There are 0 ranks if even their number is not known.
         """
+        ranks = 0
         try:
             job = typed_job.read(words, os.environ)
             facts = typed_job.facts(job, this_machine(), os.environ)
-            known = None
+            ranks, known = facts.ranks, None
             if not self.fresh:
                 known = tuned_jobs.nearest(facts, self.storage, os.environ)
             tuned, differences = known or (self._tune(job, facts), [])
@@ -62,12 +63,12 @@ class FirstTune:
 
             text = Redactor.of(os.environ, sys.argv).text(message).replace("\n", "; ")
             console.err(f"tune: the job runs as it stands: {text}")
-            return words, 0
+            return words, ranks
         if not self.quiet:
             like = f" of a job like it ({'; '.join(differences)}; --fresh tunes this one)"
             source = f"the setting of study {tuned.study}{like if differences else ''}"
             console.err(f"tune: the job runs with {source}: {tuned.verdict}")
-        return line, facts.ranks
+        return line, ranks
 
     @contextmanager
     def started(
