@@ -452,7 +452,7 @@ class Ratio:
     """How many times faster, with the 95 % interval."""
 
     ratio: float
-    low: float  # 0 with `high` null: the launches disagree
+    low: float  # 0: no lower end is known
     high: float | None  # null: no upper end is known
 
 
