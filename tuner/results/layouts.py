@@ -77,14 +77,12 @@ class Scaling:
         iterations_of = dict(zip((before.name, after.name), pairs.iterations, strict=True))
         for place, layout in enumerate(layouts):
             launches = list(records[layout.spec.name].values())
-            iterations = iterations_of.get(layout.spec.name)
+            iterations = iterations_of.get(layout.spec.name, layout.iterations)
             layouts[place] = replace(
                 layout,
                 costs=[cost(record) or 0.0 for record in launches],  # all of a pair have a cost
                 is_bound=any(map(is_bound, launches)),
-                iterations=layout.iterations
-                if iterations is None
-                else _timed_iterations(layout.spec, iterations),
+                iterations={"steady": 1, "elapsed": iterations}.get(layout.spec.objective.clock, 0),
             )
         return replace(self, layouts=layouts)
 
@@ -245,8 +243,3 @@ class Scaling:
         # The last column says why a layout does not work.
         head = [title for title in (*titles, "") if any(row.get(title) for row in cells)]
         return Table(tuple(head), [tuple(row.get(title, "") for title in head) for row in cells])
-
-
-def _timed_iterations(spec: StudySpec, iterations: int) -> int:
-    """Return how many iterations a figure covers if the launch has so many; 0: not known."""
-    return {"steady": 1, "elapsed": iterations}.get(spec.objective.clock, 0)
