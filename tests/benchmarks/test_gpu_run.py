@@ -19,7 +19,7 @@ from benchmarks.gpu import table
 from benchmarks.gpu.parts import PARTS, ROOT
 
 #: What tune and its extra `gpu` need that the machine has; the others are carried.
-ON_THE_MACHINE = {"click", "jinja2", "numpy", "regex", "rich"}
+ON_THE_MACHINE = {"click", "jinja2", "numpy", "nvidia-ml-py", "regex", "rich"}
 
 
 @pytest.mark.slow
