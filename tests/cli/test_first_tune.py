@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tests.cli.conftest import Tune
 
 pytestmark = pytest.mark.system
 
@@ -35,6 +40,7 @@ class Ended(NamedTuple):
 
 
 Exec = Callable[..., Ended]
+TUNE = str(Path(sys.executable).with_name("tune"))
 
 
 @pytest.fixture
@@ -44,8 +50,17 @@ def job(tmp_path: Path) -> Exec:
     (tmp_path / "tune.toml").write_text(STUDY)
 
     def run(*words: str, options: tuple[str, ...] = (), text: str = "") -> Ended:
-        argv = [str(Path(sys.executable).with_name("tune")), "exec", "--first-tune", "40s"]
-        command = [*argv, *options, "--", sys.executable, "job.py", *words]
+        command = [
+            TUNE,
+            "exec",
+            "--first-tune",
+            "40s",
+            *options,
+            "--",
+            sys.executable,
+            "job.py",
+            *words,
+        ]
         done = subprocess.run(
             command, cwd=tmp_path, input=text, capture_output=True, text=True, check=False
         )
@@ -62,7 +77,7 @@ def test_a_job_is_tuned_once_and_a_job_like_it_starts_with_its_setting(
     assert first.lines[0].startswith("tune: no setting is known for this job")
     verdict = first.lines[-1]
     assert "CHUNK=8" in verdict or "chunk=8" in verdict
-    assert "times faster than your defaults" in verdict
+    assert "times faster than the line as typed" in verdict
     known = job("--steps", "9", text="input")
     assert (known.code, known.out, known.lines) == (0, ["8", "--steps", "9", "input"], [verdict])
     like = job("--steps", "9", "--fail")
@@ -95,7 +110,7 @@ def no_launch_works(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (no_database, "is not an SQLite database"),
+        (no_database, "tune.db cannot be read: file is not a database"),
         (no_program, "other.py"),
         (no_study, "trials: must be a whole number"),
         (no_launch_works, "exit code 7"),
@@ -107,24 +122,63 @@ def test_whatever_fails_in_tune_the_job_runs_as_it_stands(
     spoil(tmp_path)
     done = job("--steps", "9")
     assert (done.code, done.out) == (0, ["1", "--steps", "9"])
-    assert done.lines[-1].startswith("tune: the job runs as it stands: ")
+    assert done.lines[-1].startswith("tune: the job runs as it stands")
     assert why in done.lines[-1]
 
 
 @pytest.mark.parametrize(
     ("pause", "limit", "why"),
     [
-        ("5", "2s", "no launch has ended within 2 s: --short '--epochs 1' makes them short"),
+        ("5", "2s", "no launch ended within 2 s; try --fresh --short '--epochs 1'"),
         pytest.param(
-            *("3", "15s", "nothing is proven after 15 s; the next start goes on"),
+            *("3", "15s", "nothing was proven within 15 s; for another try: --fresh"),
             marks=pytest.mark.slow,
         ),
     ],
 )
-def test_the_time_for_tuning_ends_it_and_the_job_runs_as_it_stands(
+def test_the_time_for_tuning_is_spent_once(
     job: Exec, tmp_path: Path, pause: str, limit: str, why: str
 ) -> None:
     (tmp_path / "job.py").write_text(JOB.replace("0.4 / chunk", pause))
-    done = job(options=("--first-tune", limit))
-    assert (done.code, done.out) == (0, ["1"])
-    assert done.lines[-1].endswith(why)
+    first = job(options=("--first-tune", limit))
+    assert (first.code, first.out) == (0, ["1"])
+    assert first.lines[-1].startswith("tune: the job runs as it stands, by study ")
+    assert first.lines[-1].endswith(why)
+    assert job("--seed", "2").lines == [
+        first.lines[-1].replace(
+            ": no", " of a job like it (it had other arguments; --fresh tunes this one): no"
+        )
+    ]
+
+
+def test_a_locked_database_is_not_an_empty_one(job: Exec, tmp_path: Path) -> None:
+    (tmp_path / "studies").mkdir()
+    with closing(sqlite3.connect(tmp_path / "studies" / "tune.db")) as database:
+        database.execute("CREATE TABLE studies (a)")
+        database.execute("BEGIN EXCLUSIVE")
+        (line,) = job().lines
+    assert (
+        line
+        == "tune: the job runs as it stands: the database studies/tune.db cannot be read: database is locked"
+    )
+
+
+def test_a_job_runs_though_nobody_reads_stderr(job: Exec, tmp_path: Path) -> None:
+    no_study(tmp_path)
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = [TUNE, "exec", "--first-tune", "9s", "--", sys.executable, "job.py", "a"]
+    done = subprocess.run(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=writer, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stdout.split()) == (0, [b"1", b"a"])
+
+
+def test_a_missing_program_is_said_as_a_shell_says_it(tune: Tune) -> None:
+    done = tune("exec", "--first-tune", "9s", "--", "no-such-program")
+    assert done == (127, "", "tune: no-such-program: command not found\n")
+
+
+def test_what_is_known_of_a_job_holds_no_secret(job: Exec, tmp_path: Path) -> None:
+    no_launch_works(tmp_path)
+    job("--api-key", "sk-not-a-secret-4711", options=("--first-tune", "5s"))
+    assert b"4711" not in (tmp_path / "studies" / "tune.db").read_bytes()

@@ -124,7 +124,9 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
 
 
 def test_a_job_is_known_to_all_who_can_read_the_server(server: str) -> None:
-    job = JobFacts("/a/t.py", "1", "2", "mpirun", ranks=8, hosts=1, host_type="Xeon")
+    job = JobFacts(
+        "/a/t.py", "1", "/python", "2", "3", "mpirun", ranks=8, hosts=1, host_type="Xeon"
+    )
     spec = replace(SPEC, name="job", learn_from="none")
     tune(spec, storage=server, run=FakeRunner())
     tuned = TunedJob("job", job, LineChange(environment=("A=1",)), "faster")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import console
+from tuner.cli import console, exits
 from tuner.cli.base import TYPED, TuneCommand, tail
 from tuner.cli.click_options import option, shared, study_names
 from tuner.config.options import SECONDS, WORDS
@@ -130,15 +130,20 @@ def command(
             "leave one of them out",
         )
     if first_tune is not None:
+        import shutil
+
         from tuner.cli.first_tune import FirstTune
 
         try:
             limit_s = SECONDS.read(first_tune)
         except ValueError as error:
             raise UsageError(f"--first-tune {first_tune}: {error}", "--first-tune 5m") from error
-        _require_program(words, dict(os.environ))
-        job = FirstTune(storage, limit_s, **job_options, typed=ctx.meta[TYPED])
-        return _run(partial(job.started, *job.line(words)), dict(os.environ), tries, resume_arg)
+        if shutil.which(words[0]) is None:
+            console.err(f"tune: {words[0]}: command not found")
+            return exits.NOT_FOUND
+        first = FirstTune(storage, limit_s, **job_options, typed=ctx.meta[TYPED])
+        started = partial(first.started, *first.line_to_run(words))
+        return _run(started, dict(os.environ), tries, resume_arg)
     from tuner.cli import stored
 
     data = stored.load(stored.open_store(storage), study)

@@ -15,6 +15,9 @@ WOULD_FAIL = 3
 #: The code of ``tune compare --fail-if-slower`` if AFTER is proven to be worse.
 WORSE = 6
 
+#: The code of ``tune exec --first-tune`` for a job whose program is missing, as a shell's.
+NOT_FOUND = 127
+
 #: What ``tune --help`` says about them.
 MEANINGS = (
     ("0", "a result"),

@@ -9,16 +9,17 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from tuner.cli import console
 from tuner.config import typed_job
 from tuner.hosts.machine import this_machine
-from tuner.model import JobFacts, TunedJob
-from tuner.model.errors import TunerError
+from tuner.model import JobFacts, LineChange, TunedJob
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model.wording import duration
 from tuner.store import tuned_jobs
 
@@ -40,7 +41,7 @@ class FirstTune:
     quiet: bool
     typed: tuple[str, ...]  # all words after `tune`
 
-    def line(self, words: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+    def line_to_run(self, words: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
         """Return the words of a job with the best setting, as they are if tune fails; its ranks.
 
         There are 0 ranks if even their number is not known.
@@ -48,26 +49,28 @@ class FirstTune:
         ranks = 0
         try:
             job = typed_job.read(words, os.environ)
-            facts = typed_job.facts(job, this_machine(), os.environ)
-            ranks, known = facts.ranks, None
+            facts = typed_job.facts(job, this_machine(), os.environ, Path.cwd(), _input_file())
+            ranks, match = facts.ranks, None
             if not self.fresh:
-                known = tuned_jobs.nearest(facts, self.storage, os.environ)
-            tuned, differences = known or (self._tune(job, facts), [])
-            change = tuned.change
-            if facts.ranks != tuned.job.ranks:  # as many ranks may not fit on the cores by them
-                change = replace(change, launcher=())
+                match = tuned_jobs.nearest(facts, self.storage, os.environ)
+            tuned_job, differences = match or (self._tune(job, facts), [])
+            change = tuned_job.change.for_job_alike() if differences else tuned_job.change
             line = job.with_change(change)
         except Exception as error:  # the job comes first
-            message = error.message if isinstance(error, TunerError) else f"{error!r}"
             from tuner.launch.secrets import Redactor
 
+            message = error.message if isinstance(error, TunerError) else f"{error!r}"
+            if isinstance(error, OSError):
+                message = f"{error.strerror}: {error.filename}"
             text = Redactor.of(os.environ, sys.argv).text(message).replace("\n", "; ")
-            console.err(f"tune: the job runs as it stands: {text}")
+            _say(f"the job runs as it stands: {text}")
             return words, ranks
         if not self.quiet:
-            like = f" of a job like it ({'; '.join(differences)}; --fresh tunes this one)"
-            source = f"the setting of study {tuned.study}{like if differences else ''}"
-            console.err(f"tune: the job runs with {source}: {tuned.verdict}")
+            source = f"study {tuned_job.study}"
+            if differences:
+                source += f" of a job like it ({'; '.join(differences)}; --fresh tunes this one)"
+            how = "as it stands, by" if change == LineChange() else "with the setting of"
+            _say(f"the job runs {how} {source}: {tuned_job.verdict}")
         return line, ranks
 
     @contextmanager
@@ -83,7 +86,7 @@ class FirstTune:
         from tuner.live.learning import Learning
 
         def say(text: str) -> None:
-            console.err(f"tune: the running job goes on with {text}")
+            _say(f"the running job goes on with {text}")
 
         with TemporaryDirectory(prefix="tune-", ignore_cleanup_errors=True) as folder:
             learning = Learning(ranks, this_machine().cores, Path(folder), say)
@@ -91,27 +94,28 @@ class FirstTune:
                 yield line, learning.environment, learning
 
     def _tune(self, job: TypedJob, facts: JobFacts) -> TunedJob:
-        """Tune the job and store what came of it; a ``TunerError`` if nothing is known after it."""
+        """Tune the job, and store what came of it for the next start; that may be nothing."""
         from tuner.cli import progress, standard_input, stored
         from tuner.config import study_file
-        from tuner.config.job_study import study_of_job
+        from tuner.config.job_study import study_of_job, with_own_name
         from tuner.launch.render import line_change
         from tuner.study import tune
-        from tuner.study.interruption import StudyInterrupted
+        from tuner.study.interruption import TIME_IS_OVER, StudyInterrupted
 
         cwd = Path.cwd()
         file, _ = study_file.find_study_file(self.study_file, cwd=cwd, has_command=True)
         spec = study_of_job(
             job, file=file, short=self.short, limit_s=self.limit_s, environ=os.environ, cwd=cwd
         )
-        spec = replace(spec, typed=self.typed)
         if (path := standard_input.file_at_input()) is not None:
             spec = replace(spec, input=str(path), input_digest=standard_input.digest(path))
+        spec = with_own_name(replace(spec, typed=self.typed))
         limit = duration(self.limit_s)
-        console.err(f"tune: no setting is known for this job: it is tuned first, for up to {limit}")
+        _say(f"no setting is known for this job: it is tuned first, for up to {limit}")
+        why_not = ""
         try:
-            with progress.view(self.quiet) as view:
-                result = tune(
+            with _notices_ignored(), progress.view(self.quiet) as view:
+                tune(
                     spec,
                     storage=self.storage,
                     fresh=self.fresh,
@@ -119,19 +123,47 @@ class FirstTune:
                     on_event=view,
                 )
         except StudyInterrupted as end:
-            if end.signal_number != signal.SIGALRM:
+            if end.signal_number != TIME_IS_OVER:
                 raise
-            if end.result is None or not end.result.launches_measured:
-                raise TunerError(
-                    f"no launch has ended within {limit}: --short '--epochs 1' makes them short"
-                ) from end
-            raise TunerError(f"nothing is proven after {limit}; the next start goes on") from end
+            has_launch = end.result is not None and end.result.launches_measured
+            why_not = f"nothing was proven within {limit}; for another try: --fresh"
+            if not has_launch:
+                why_not = f"no launch ended within {limit}; try --fresh --short '--epochs 1'"
+        except (NothingMeasuredError, LimitReachedError) as error:
+            why_not = f"{error.message}; for another try: --fresh"
         with stored.open_store(self.storage) as store:
-            data = stored.load(store, result.name)
-            change = line_change(data.spec, data.best_setting)
-            tuned = TunedJob(result.name, facts, change, _verdict(data))
-            store.set_tuned_job(tuned)
-        return tuned
+            tuned_job = TunedJob(spec.name, facts, LineChange(), why_not)
+            if not why_not:
+                data = stored.load(store, spec.name)
+                change = line_change(data.spec, data.best_setting)
+                tuned_job = TunedJob(spec.name, facts, change, _verdict(data))
+            store.set_tuned_job(tuned_job)
+        return tuned_job
+
+
+def _say(text: str) -> None:
+    """Write a line to stderr, if anybody reads it."""
+    with suppress(OSError):
+        console.err(f"tune: {text}")
+
+
+def _input_file() -> str:
+    """Return the path of the standard input; empty if that is no file, or an empty one."""
+    status = os.fstat(0)
+    is_file = S_ISREG(status.st_mode) and status.st_size
+    return str(Path("/proc/self/fd/0").readlink()) if is_file else ""
+
+
+@contextmanager
+def _notices_ignored() -> Iterator[None]:
+    """Let SIGUSR1 and SIGUSR2, which are for the job, pass while it has not begun."""
+    numbers = (signal.SIGUSR1, signal.SIGUSR2)
+    before = [signal.signal(number, lambda *_: None) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _verdict(data: StudyView) -> str:
@@ -139,5 +171,6 @@ def _verdict(data: StudyView) -> str:
     from tuner.results import claims
 
     if data.keeps_defaults:
-        return "nothing is proven to be faster than the line as it stands"
-    return f"{data.handed_over}, {claims.comparison(data.result)}"
+        return "nothing is proven to be faster"
+    gain = claims.comparison(data.result).replace("your defaults", "the line as typed")
+    return f"{data.handed_over}, {gain}"

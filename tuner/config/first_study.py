@@ -19,7 +19,8 @@ _NAME = re.compile(r"(?<![\w.-])--?[A-Za-z][\w.-]*")
 
 #: The names of options, without dashes, whose value ``tune`` can set, by the placeholder.
 _OPTIONS = {
-    OUT: "out output result outdir out-dir output-dir save-dir log-dir o",
+    OUT: "out output result outdir out-dir output-dir save-dir log-dir logdir work-dir"
+    " checkpoint-dir checkpoints-dir ckpt-dir o",
     "iterator_workers": "workers num-workers n-workers iterator-workers loaderjob"
     " dataloader-num-workers j",
     "prefetch": "prefetch prefetch-factor n-prefetch dataloader-prefetch-factor",
@@ -47,9 +48,9 @@ def proposals(text: str) -> dict[str, list[str]]:
 def options_in(words: Sequence[str]) -> dict[str, list[str]]:
     """Return the options of a typed program whose names tell what they are, by placeholder.
 
-    These are the folder of its output, and numbers of loader workers and of batches ahead.
+    These are folders of its output, and numbers of loader workers and of batches ahead.
     """
-    options = {}
+    options: dict[str, list[str]] = {}
     for index, word in enumerate(words):
         name, is_set, value = word.partition("=")
         value = value if is_set else "".join(words[index + 1 : index + 2])
@@ -57,25 +58,26 @@ def options_in(words: Sequence[str]) -> dict[str, list[str]]:
         is_number = placeholder in ("iterator_workers", "prefetch") and value.isdecimal()
         is_folder = placeholder == OUT and name.lstrip("-") not in _FILES_TOO
         if name.startswith("-") and (is_number or is_folder):
-            options[placeholder] = [name]
+            options.setdefault(placeholder, []).append(name)
     return options
 
 
 def with_option(
     words: Sequence[str], names: Sequence[str], value: str
 ) -> tuple[tuple[str, ...], str]:
-    """Return a command with a value for the option of one of these names, and its value before.
+    """Return a command with a value for the options of these names in it, and the last one before.
 
-    Without the option in the command it comes at the end, by its first name.
+    Without such an option the command stays as it is.
     """
-    index = next((n for n, word in enumerate(words) if word.partition("=")[0] in names), None)
-    if index is None:
-        return (*words, names[0], value), ""
-    option, is_set, before = words[index].partition("=")
-    if is_set:
-        return (*words[:index], f"{option}={value}", *words[index + 1 :]), before
-    before = "".join(words[index + 1 : index + 2])
-    return (*words[: index + 1], value, *words[index + 2 :]), before
+    result, before = [*words], ""
+    for index, word in enumerate(words):
+        option, is_set, old = word.partition("=")
+        if option in names and is_set:
+            result[index], before = f"{option}={value}", old
+        elif word in names:
+            before = "".join(words[index + 1 : index + 2])
+            result[index + 1 : index + 2] = [value]
+    return tuple(result), before
 
 
 def with_placeholders(
@@ -88,6 +90,8 @@ def with_placeholders(
     words, knobs = tuple(command), dict[str, dict[str, Any]]()
     for placeholder, names in options.items():
         mark = f"{{{placeholder}}}"
+        if not any(word.partition("=")[0] in names for word in words):
+            words = (*words, names[0], "")
         words, value = with_option(words, names, mark)
         if placeholder != OUT:
             is_known = value and value != mark

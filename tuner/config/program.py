@@ -35,7 +35,7 @@ _IMPORTS: Mapping[str, tuple[str, ...]] = {
 IN_OUT = f"--chdir={{{templates.OUT}}}"
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
-_SHELL = re.compile(r"(ba|da|k|z)?sh")
+SHELL = re.compile(r"(ba|da|k|z)?sh")
 #: A larger program is not read, bytes.
 MOST_BYTES = 10 << 20
 #: Options of ``python`` that take the next word as their value.
@@ -137,7 +137,7 @@ def in_out_folder(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
     with a slash in its name, and the script: Python's ``.py`` file, or a program's first argument.
     """
     script, words = script_of(template) if template else "", []
-    option, module = _python_target(template) if template else ("", "")
+    option, module = python_target(template) if template else ("", "")
     module_path = module.replace(".", "/")
     for file in (f"{module_path}.py", f"{module_path}/__main__.py") if option else ():
         if typed_path(file, "-m", cwd).is_file():
@@ -166,11 +166,11 @@ def literal(text: str) -> str:
 
 def script_of(template: Sequence[str]) -> str | None:
     """Return the ``.py`` file that a command gives to a Python; ``None`` if there is none."""
-    option, name = _python_target(template)
+    option, name = python_target(template)
     return name if not option and name.endswith(".py") else None
 
 
-def _python_target(template: Sequence[str]) -> tuple[str, str]:
+def python_target(template: Sequence[str]) -> tuple[str, str]:
     """Return ``("-m", MODULE)`` or ``("", FILE)`` that an interpreter runs; empty if none does."""
     template = template[2:] if IN_OUT in template[1:2] else template  # behind `env --chdir={out}`
     if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
@@ -196,11 +196,11 @@ def fingerprints(
 
     There are several if a knob is a part of its name, and none if it cannot be read or is large.
     """
-    option, name = _python_target(command)
+    option, name = python_target(command)
     names = [name or command[0]]
     if option:
         names = [f"{name.replace('.', '/')}{end}" for end in (".py", "/__main__.py")]
-    elif _SHELL.fullmatch(PurePosixPath(command[0]).name):
+    elif SHELL.fullmatch(PurePosixPath(command[0]).name):
         names = [word for word in command[1:] if not word.startswith("-")][:1]
     choices = {knob.name: [*map(str, space.values(knob.domain))] for knob in knobs}
     digests = {}
@@ -216,7 +216,7 @@ def fingerprints(
 
 def stem(template: Sequence[str]) -> str:
     """Return a name for the program: of its script, its module, else of the program itself."""
-    _, name = _python_target(template)
+    _, name = python_target(template)
     program = PurePosixPath(name or template[0]).name.removesuffix(".py")
     return as_name(program) or "study"
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,14 @@ from tuner.config import first_study, program
 from tuner.config.typed_launch import typed_launch
 from tuner.launch.command import BARE
 from tuner.launch.launch_line import LAUNCHERS, TORCHRUN, launch_line, options_of
+from tuner.launch.secrets import recorded_environment
 from tuner.model import JobFacts, LineChange, Machine
+from tuner.model.errors import UsageError
 
-#: Programs that start the one that is meant.
+#: Interpreters and wrappers: words after them name the program that is meant.
 _STARTER = re.compile(
-    r"(python|pypy)[\d.]*|(ba|da|k|z)?sh|env|julia|Rscript|perl|ruby|java|node|uv|conda|mamba|poetry"
-    r"|apptainer|singularity|docker|podman"
+    r"(python|pypy)[\d.]*|(ba|da|k|z)?sh|env|nice|numactl|taskset|time|timeout|stdbuf|nohup"
+    r"|julia|Rscript|perl|ruby|java|node|uv|conda|mamba|poetry|apptainer|singularity|docker|podman"
 )
 
 #: How much of a program's file tells it from another one, beside its length, bytes.
@@ -68,26 +72,30 @@ def read(words: Sequence[str], environ: Mapping[str, str]) -> TypedJob:
     words, line = tuple(words), launch_line(words)
     if line is None or line.name not in LAUNCHERS:  # another launcher is refused as a program
         return TypedJob(words, (), (), words, {"mpi_procs": 1, "launcher": "none"})
+    if line.before:
+        before = shlex.join(line.before)
+        raise UsageError(f"`{before}` stands before {line.name}", f"{before} tune exec …")
     keys, ranks_program = typed_launch(line, environ)
     syntax = LAUNCHERS[line.name]
     options, rest = options_of(syntax, line.arguments)
     launcher_options = line.arguments[: len(line.arguments) - len(rest)]
     if syntax is TORCHRUN:  # it starts Python itself, unless it is told that a program follows
-        is_kept = [o.words for o in options if o.name not in ("m", "module", "no-python")]
-        launcher_options = (*(word for words_ in is_kept for word in words_), "--no-python")
+        kept = [o for o in options if o.name not in ("m", "module", "no-python")]
+        launcher_options = (*(word for option in kept for word in option.words), "--no-python")
     return TypedJob(words, line.launcher, launcher_options, ranks_program, keys)
 
 
-def facts(job: TypedJob, machine: Machine, environ: Mapping[str, str]) -> JobFacts:
-    """Return what the fastest setting of a job depends on."""
-    path = _path(program.script_of(job.program) or job.program[0], environ)
-    digest, name = _file_digest(path), path.name
-    if _STARTER.fullmatch(name):  # which of the words names the program is not known: all of them
-        digest = _words_digest(job.program)
+def facts(
+    job: TypedJob, machine: Machine, environ: Mapping[str, str], folder: Path, input_file: str = ""
+) -> JobFacts:
+    """Return what the fastest setting of a job depends on, which is started in ``folder``.
+
+    ``input_file`` is the path of its standard input if that is a file.
+    """
     launcher = ""
     if job.launcher:
         file, options = _path(job.launcher[0], environ), job.keys.get("mpirun_args", ())
-        parts = (Path(job.launcher[0]).name, _file_digest(file), _words_digest(options))
+        parts = (Path(job.launcher[0]).name, _file_digest(file), _digest(options))
         launcher = " ".join(parts)
     hosts = str(job.keys.get("hosts", "")).count(",") + 1
     if "hosts" not in job.keys:
@@ -96,15 +104,37 @@ def facts(job: TypedJob, machine: Machine, environ: Mapping[str, str]) -> JobFac
     cpus = f"{machine.logical_cpus} CPUs on {machine.physical_cores} cores"
     limits = f"{machine.affinity_cpus} allowed, quota {machine.quota_cpus}"
     nodes = f"{machine.numa_nodes} NUMA nodes"
+    name, digest, interpreter, arguments = _program(job.program, environ, folder)
     return JobFacts(
-        program=f"{path} {digest}" if _STARTER.fullmatch(name) else str(path),
+        program=name,
         program_digest=digest,
-        arguments_digest=_words_digest(job.program[1:]),
+        interpreter=interpreter,
+        arguments_digest=_digest([*arguments, input_file]),
+        environment_digest=_digest(sorted(recorded_environment(environ).items())),
         launcher=launcher,
         ranks=ranks or int(environ.get("SLURM_NTASKS", "0")),
         hosts=hosts,
         host_type=", ".join((machine.cpu_model, cpus, limits, nodes, *machine.gpus)),
     )
+
+
+def _program(
+    words: Sequence[str], environ: Mapping[str, str], folder: Path
+) -> tuple[str, str, str, Sequence[str]]:
+    """Return the name of a program, a digest of its content, its interpreter, its arguments."""
+    option, name = program.python_target(words)
+    first = _path(words[0], environ)
+    if program.SHELL.fullmatch(Path(words[0]).name):
+        name = "".join(words[1:2])
+    if name and not name.startswith("-"):
+        digest = _digest(program.fingerprints(words, folder))
+        path = name if option else str((folder / name).resolve())
+        return path, digest, str(first), words[words.index(name) + 1 :]
+    digest = _file_digest(first)
+    if _STARTER.fullmatch(first.name) or _begins_with(first, b"#!"):
+        # Which of its words names the program that is meant is not known: all of them do.
+        return f"{first} {_digest(words)}", _digest([digest, *words]), "", ()
+    return str(first), digest, "", words[1:]
 
 
 def _path(word: str, environ: Mapping[str, str]) -> Path:
@@ -121,9 +151,13 @@ def _file_digest(path: Path) -> str:
         return _digest(b"")
 
 
-def _words_digest(words: Sequence[str]) -> str:
-    return _digest(json.dumps(list(words)).encode())
+def _begins_with(path: Path, data: bytes) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(len(data)) == data
+    return False
 
 
-def _digest(data: bytes) -> str:
+def _digest(value: Any) -> str:
+    """Return a digest of bytes, or of what JSON can say."""
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return hashlib.sha256(data).hexdigest()[:16]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class JobFacts:
     """What the fastest setting of a job depends on, without names of hosts and without secrets."""
 
-    program: str  # the path of the script, or of the program
-    program_digest: str
-    arguments_digest: str
+    program: str  # the path of the script or the program; a module's name
+    program_digest: str  # of its content
+    interpreter: str  # the path of the Python or the shell that runs it, if one does
+    arguments_digest: str  # and of the file at its standard input
+    environment_digest: str  # of the variables that a study records
     launcher: str  # its name, and digests of its file and its options; empty: there is none
     ranks: int
     hosts: int
@@ -20,20 +22,24 @@ class JobFacts:
     def differences(self, other: JobFacts) -> list[str] | None:
         """Return what differs in another job; ``None`` if its setting says nothing of this one.
 
-        The program must be the same by its path or by its content, and up to a quarter of the ranks
-        may be missing.
+        The program must be the same by its path or by its content, the numbers of ranks may differ
+        by a quarter of the larger, and launcher and hosts must be alike.
         """
-        is_near = 4 * abs(self.ranks - other.ranks) <= max(self.ranks, other.ranks)
         has_same_content = self.program_digest == other.program_digest
-        is_same_program = self.program == other.program or has_same_content
-        places = ((job.launcher, job.hosts, job.host_type) for job in (self, other))
-        is_same_place = len(set(places)) == 1
-        if not (is_near and is_same_program and is_same_place):
+        is_near = 4 * abs(self.ranks - other.ranks) <= max(self.ranks, other.ranks)
+        if not (
+            (self.program == other.program or has_same_content)
+            and (self.launcher, self.hosts) == (other.launcher, other.hosts)
+            and self.host_type == other.host_type
+            and is_near
+        ):
             return None
         texts = {
             f"its file was {other.program}": self.program != other.program,
             "its file was changed since": not has_same_content,
+            f"it ran by {other.interpreter}": self.interpreter != other.interpreter,
             "it had other arguments": self.arguments_digest != other.arguments_digest,
+            "other variables were set": self.environment_digest != other.environment_digest,
             f"{other.ranks} ranks, not {self.ranks}": self.ranks != other.ranks,
         }
         return [text for text, differs in texts.items() if differs]
@@ -46,8 +52,12 @@ class LineChange:
     launcher: tuple[str, ...] = ()  # words after the launcher's name
     environment: tuple[str, ...] = ()  # words of ``env``: ``-u NAME``, ``NAME=VALUE``
     prefix: tuple[str, ...] = ()  # words that start the program, as of numactl
-    options: tuple[tuple[str, str], ...] = ()  # options of the program, whose values are replaced
+    options: tuple[tuple[str, str], ...] = ()  # options in the line, whose values are replaced
     appended: tuple[str, ...] = ()
+
+    def for_job_alike(self) -> LineChange:
+        """Return what another job can have of it, too: what no program and no launcher refuses."""
+        return replace(self, launcher=(), appended=())
 
 
 @dataclass(frozen=True)

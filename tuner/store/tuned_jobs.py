@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tuner.model import JobFacts, LineChange, TunedJob, codec
-from tuner.store.urls import rows_at_once
+from tuner.model import JobFacts, TunedJob, codec
+from tuner.store.urls import read_rows
 
 #: The attribute of a study that holds its `TunedJob`.
 TUNED_JOB = "tune:job"
@@ -20,21 +20,24 @@ _QUERY = (
     f"SELECT value_json FROM study_user_attributes WHERE key = '{TUNED_JOB}' ORDER BY study_id DESC"
 )
 
+#: How long the database may be locked, or a server take to answer: a job waits for it, s.
+WAIT_S = 5.0
+
 
 def nearest(
     job: JobFacts, storage: str | None, environ: Mapping[str, str]
 ) -> tuple[TunedJob, list[str]] | None:
     """Return the tuned job with the fewest differences, of several the newest, and the differences.
 
-    ``None``: no job like this one was tuned, or the database cannot be read.
+    ``None``: no job like this one was tuned, or there is no database yet. One that cannot be read
+    is a ``TunerError``.
     """
     candidates = []
-    for (text,) in rows_at_once(_QUERY, storage, environ):
+    for (text,) in read_rows(_QUERY, storage, environ, wait_s=WAIT_S):
         with suppress(ValueError, KeyError, TypeError, RecursionError):  # another version wrote it
             tuned = codec.from_json(TunedJob, json.loads(text))
             differences = job.differences(tuned.job)
-            # Of a job like this one a change may help here, too; that it had none says nothing.
-            if differences == [] or (differences and tuned.change != LineChange()):
+            if differences is not None:
                 candidates.append((tuned, differences))
     return min(
         candidates,

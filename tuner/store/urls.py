@@ -9,7 +9,8 @@ from typing import Any
 
 from tuner.hosts.typed_paths import typed_path
 from tuner.launch.secrets import HIDDEN
-from tuner.model.errors import UsageError
+from tuner.model.errors import TunerError, UsageError, missing_extra
+from tuner.model.wording import one_line
 
 DEFAULT_STORAGE = "studies/tune.db"
 
@@ -20,9 +21,6 @@ STORAGE_VARIABLE = "TUNE_STORAGE"
 _POSTGRESQL, _DRIVER = {"postgresql", "postgres", "postgresql+psycopg"}, "postgresql+psycopg"
 
 _SQLITE = "sqlite:///"
-
-#: How long a server may take to answer a query that cannot wait, s.
-ANSWER_S = 5
 
 
 def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
@@ -116,50 +114,65 @@ def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
         " WHERE key IN ('tune:state', 'tune:summary') GROUP BY study_name"
         " ORDER BY MAX(json_extract(value_json, '$.updated_at')) DESC"
     )
-    is_server = "://" in _typed(storage, environ)
-    return [] if is_server else [name for (name,) in rows_at_once(query, storage, environ)]
+    if "://" in _database_text(storage, environ):
+        return []
+    try:
+        return [name for (name,) in read_rows(query, storage, environ, wait_s=0.2)]
+    except TunerError:
+        return []
 
 
-def rows_at_once(
-    query: str, storage: str | None, environ: Mapping[str, str]
+def read_rows(
+    query: str, storage: str | None, environ: Mapping[str, str], *, wait_s: float
 ) -> list[tuple[Any, ...]]:
-    """Return the rows of a query by the database's driver alone; [] if it cannot be read at once.
+    """Return the rows of a query by the database's driver alone, which loads quickly.
 
-    Nothing is raised, and nothing is written: the database may be read-only.
+    Nothing is written: the database may be read-only. Without a database, or one of our tables in
+    it, there are no rows. A database that cannot be read in this time is a ``TunerError``.
     """
+    text = _database_text(storage, environ)
+    try:
+        return (_rows_of_server if "://" in text else _rows_of_file)(query, text, wait_s)
+    except TunerError:
+        raise
+    except Exception as error:  # of either driver, or of a path that is none
+        if "no such table" in str(error) or type(error).__name__ == "UndefinedTable":
+            return []
+        name = "" if "://" in text else f" {text}"
+        raise TunerError(f"the database{name} cannot be read: {one_line(str(error))}") from error
+
+
+def _rows_of_file(query: str, text: str, wait_s: float) -> list[tuple[Any, ...]]:
     import sqlite3
     from contextlib import closing
 
-    text = _typed(storage, environ)
-    if "://" in text:
-        return _rows_of_server(query, text)
-    try:
-        path = Path(text).expanduser().resolve()
-        # Without leave to write there SQLite can neither lock the file nor read its second one.
-        is_fixed = not all(os.access(place, os.W_OK) for place in (path, path.parent))
-        options = "mode=ro&immutable=1" if is_fixed else "mode=ro"
-        url = f"{path.as_uri()}?{options}"
-        with closing(sqlite3.connect(url, uri=True, timeout=0.2)) as database:
-            return database.execute(query).fetchall()
-    # There is no such file, its name is too long, it has an unknown ~user or a NUL.
-    except (OSError, RuntimeError, ValueError, sqlite3.Error):
+    path = Path(text).expanduser().resolve()
+    if not path.exists():
         return []
+    # Without leave to write there SQLite can neither lock the file nor read its journal.
+    is_read_only = not all(os.access(place, os.W_OK) for place in (path, path.parent))
+    url = f"{path.as_uri()}?mode=ro{'&immutable=1' if is_read_only else ''}"
+    with closing(sqlite3.connect(url, uri=True, timeout=wait_s)) as database:
+        return database.execute(query).fetchall()
 
 
-def _rows_of_server(query: str, url: str) -> list[tuple[Any, ...]]:
+def _rows_of_server(query: str, url: str, wait_s: float) -> list[tuple[Any, ...]]:
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in _POSTGRESQL:
+        raise UsageError("only SQLite and PostgreSQL databases are supported")
     try:
         import psycopg
-    except ModuleNotFoundError:
-        return []
-    try:
-        rest = url.partition("://")[2]
-        with psycopg.connect(f"postgresql://{rest}", connect_timeout=ANSWER_S) as connection:
-            return connection.execute(query).fetchall()
-    except (psycopg.Error, ValueError):
-        return []
+    except ModuleNotFoundError as error:
+        raise missing_extra("the database cannot be read", "postgres", error) from error
+    with psycopg.connect(
+        f"postgresql://{rest}",
+        connect_timeout=round(wait_s),
+        options=f"-c statement_timeout={round(1000 * wait_s)}",
+    ) as connection:
+        return connection.execute(query.encode()).fetchall()
 
 
-def _typed(storage: str | None, environ: Mapping[str, str]) -> str:
+def _database_text(storage: str | None, environ: Mapping[str, str]) -> str:
     """Return the database as it was typed, or by default; an SQLite file as its path."""
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
     return text.removeprefix(_SQLITE)

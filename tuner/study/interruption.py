@@ -14,6 +14,9 @@ from typing import Any
 from tuner.hosts import process
 from tuner.model import Result
 
+#: Takes the place of a signal once the time of a study is over.
+TIME_IS_OVER = signal.SIGALRM
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -32,7 +35,7 @@ class Interruption:
     A launch looks whether there was a signal (:meth:`__call__`) and ends itself, so no write is
     torn. The second signal leaves no time for that, but a :meth:`held` block ends first; any later
     one only hurries. Signals that are ignored (``nohup``) stay ignored. Off the main thread Python
-    allows no handlers, so nothing is installed. After ``limit_s`` it is as if SIGALRM had come.
+    allows no handlers, so nothing is installed. After ``limit_s`` the signal is `TIME_IS_OVER`.
     """
 
     def __init__(self, limit_s: float = math.inf) -> None:
@@ -45,7 +48,7 @@ class Interruption:
 
     def __call__(self) -> bool:
         if self.signal_number is None and time.monotonic() > self._end_s:
-            self.signal_number = signal.SIGALRM
+            self.signal_number = TIME_IS_OVER
         return self.signal_number is not None
 
     def __enter__(self) -> Interruption:
