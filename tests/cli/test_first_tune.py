@@ -157,10 +157,8 @@ def test_a_locked_database_is_not_an_empty_one(job: Exec, tmp_path: Path) -> Non
         database.execute("CREATE TABLE studies (a)")
         database.execute("BEGIN EXCLUSIVE")
         (line,) = job().lines
-    assert (
-        line
-        == "tune: the job runs as it stands: the database studies/tune.db cannot be read: database is locked"
-    )
+    assert line.startswith("tune: the job runs as it stands: the database studies/tune.db cannot")
+    assert line.endswith("be read: database is locked")
 
 
 def test_a_job_runs_though_nobody_reads_stderr(job: Exec, tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ def test_a_job_is_known_to_all_who_can_read_the_server(server: str) -> None:
     with Store.open(resolve_url(server, {}), create=False) as store:
         store.set_tuned_job(tuned)
     assert nearest(job, server, {}) == (tuned, [])
-    assert nearest(job, f"{server}-none", {}) is None
+    with pytest.raises(TunerError, match='database "postgres-none" does not exist'):
+        nearest(job, f"{server}-none", {})
 
 
 def test_many_first_openings_at_once(server: str) -> None:
