@@ -168,6 +168,46 @@ def test_the_guides_scripts_tune_and_run_a_job(slurm: Slurm, folder: Path, hosts
     assert json.loads(log.read_text())[-1]["iteration"] == 3, (folder / "job.log").read_text()
 
 
+#: A job that sleeps less with CHUNK=8, and its study file.
+JOB = """
+import os, time
+chunk = int(os.environ.get("CHUNK", "1"))
+time.sleep(0.8 / chunk)
+print("chunk", chunk)
+"""
+JOB_STUDY = """
+command = "{python} job.py"
+objective = { kind = "wall" }
+knobs.chunk = { env = "CHUNK", values = [1, 8], baseline = 1 }
+"""
+
+
+def test_a_job_is_tuned_at_its_first_start_and_known_on_every_node(
+    slurm: Slurm, folder: Path
+) -> None:
+    script = next(block for block in blocks("docs/how-to/exec.md") if "#SBATCH" in block)
+    job = f"srun --mpi=none {sys.executable} job.py"
+    for old, new in (
+        ("--ntasks=8", "--ntasks=2"),
+        ("/var/tmp/$USER-tune.db", f"{folder}/tune.db"),
+        ("--short '--epochs 1' -- srun python train.py --epochs 90", f"-- {job}"),
+    ):
+        assert old in script
+        script = script.replace(old, new)
+    for name, text in (("job.sh", script), ("job.py", JOB), ("tune.toml", JOB_STUDY)):
+        (folder / name).write_text(text)
+    logs = []
+    for node in ("h1", "h2"):
+        words = ("--wait", f"--chdir={folder}", f"--output={folder}/{node}", f"--nodelist={node}")
+        slurm.run("sbatch", *words, str(folder / "job.sh"))
+        logs.append((folder / node).read_text().splitlines())
+    first, later = logs
+    assert first[0].startswith("tune: no setting is known for this job")
+    assert later == [first[-3], "chunk 8", "chunk 8"]
+    assert "chunk=8" in later[0].lower()
+    eventually(slurm.nodes_are_empty)
+
+
 #: Ranks that are not of an MPI.
 PLAIN = """
 import os
