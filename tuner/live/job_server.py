@@ -22,8 +22,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from tuner.hosts.untrusted_files import create
 from tuner.model import Value
 from tuner.model.wording import one_line
 
@@ -156,6 +158,14 @@ def _message(sent: Any) -> _FromRank:
             reasons = {_name(name): one_line(str(reason)) for name, reason in errors}
             return RankState(_number(sent["rank"], int), _values(sent["values"]), reasons)
     raise ValueError(sent["type"])
+
+
+def publish(path: Path, text: str) -> None:
+    """Write a text into a file for the ranks; an empty one removes it."""
+    path.unlink(missing_ok=True)
+    if text:
+        with os.fdopen(create(path), "w") as file:
+            file.write(text)
 
 
 @dataclass(eq=False)

@@ -5,7 +5,6 @@ A job that accepts no switches is an ordinary launch, and runs to its end as one
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,23 +17,17 @@ from tuner.hosts.launch_observer import LaunchObserver
 from tuner.hosts.networks import own_addresses
 from tuner.hosts.probe import live_file
 from tuner.hosts.process import OUTPUT
-from tuner.hosts.untrusted_files import create
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.full_run import FullRunModel
-from tuner.live.job_server import JobServer
+from tuner.live.job_server import JobServer, publish
 from tuner.live.window import Job, WindowRun
 from tuner.model import Failed, Finished, Launch, Outcome, StudySpec
 
 
 def publish_here(launch: Launch, text: str) -> None:
     """Write a text into the :func:`live_file` of a launch on this host; an empty one removes it."""
-    path = live_file(launch.folder)
-    if text:
-        with os.fdopen(create(path), "w") as file:
-            file.write(text)
-    else:
-        path.unlink(missing_ok=True)
+    publish(live_file(launch.folder), text)
 
 
 class LiveJobs:

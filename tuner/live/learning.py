@@ -8,13 +8,13 @@ it began with the job loses at most `MOST_LOST_S`.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 
-from tuner.hosts.untrusted_files import create
-from tuner.live.job_server import JobServer, Steps, Switched
+from tuner.hosts.probe import live_file
+from tuner.live.job_server import JobServer, Steps, Switched, publish
 from tuner.live.window_estimate import WindowEstimate, estimate
 
 #: A job is improved in its first minutes, s, of which it may lose 1 %.
@@ -36,10 +36,6 @@ ERRORS = 3.0
 SWITCH_S, SLOWEST_TIMES = 0.5, 4.0
 
 
-class _JobGoneError(Exception):
-    """The job has ended, or accepts no switches any more."""
-
-
 class Learning:
     """Tries settings in a job on this host; call it often: it does what is due, and never waits.
 
@@ -52,15 +48,15 @@ class Learning:
     def __init__(
         self, ranks: int, most_threads: int, folder: Path, say: Callable[[str], None]
     ) -> None:
-        self._path, self._say, self._most = folder / "live.json", say, most_threads
-        self.environment = {"TUNE_LIVE_FILE": str(self._path)}
+        self._say, self._most = say, most_threads
+        self.environment = {"TUNE_LIVE_FILE": str(live_file(folder))}
         self.lost_s = 0.0
         self._first_pace_s = 0.0  # seconds an iteration
         self._began_s = self._heard_s = time.monotonic()
         self._times_s: list[float] = []  # of the iterations since the last switch
         self._switched: Switched | None = None
         self._switch_s, self.is_over = SWITCH_S, False
-        self._server = JobServer(ranks, self._publish, extends=False)
+        self._server = JobServer(ranks, partial(publish, live_file(folder)), extends=False)
         self._server.listen()
         self._next_steps = self._learn()
 
@@ -78,14 +74,6 @@ class Learning:
     def close(self) -> None:
         """Close the connections, and remove the file for the ranks."""
         self._server.close()
-
-    def _publish(self, text: str) -> None:
-        """Write the file that tells the ranks how to reach the server; without text remove it."""
-        if text:
-            with os.fdopen(create(self._path), "w") as file:
-                file.write(text)
-        else:
-            self._path.unlink(missing_ok=True)
 
     # --- what is done, step by step: each `yield` waits for the next call ---------------------
 
@@ -116,11 +104,9 @@ class Learning:
         self, knob: str, old: int, new: int, before: WindowEstimate
     ) -> Generator[None, None, WindowEstimate | None]:
         """Try a value between two windows; return its pace if it is in force then: it is faster."""
-        tried = (
-            (yield from self._window(before.pace_s))
-            if (yield from self._switch(knob, new))
-            else None
-        )
+        tried = None
+        if (yield from self._switch(knob, new)):
+            tried = yield from self._window(before.pace_s)
         yield from self._switch(knob, old)
         if tried is None or not is_faster(tried, before):
             return None
@@ -162,7 +148,7 @@ class Learning:
     def _hear(self) -> None:
         """Note what has come of the job since the last call, and what it has lost meanwhile."""
         if not self._server.is_open:
-            raise _JobGoneError
+            raise ConnectionError("the job has ended, or accepts no switches any more")
         now_s, messages = time.monotonic(), self._server.receive(timeout_s=0.0)
         lost_s, self._heard_s = now_s - self._heard_s, now_s
         for message in messages:
