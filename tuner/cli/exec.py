@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
@@ -130,8 +131,6 @@ def command(
             "leave one of them out",
         )
     if first_tune is not None:
-        import shutil
-
         from tuner.cli.first_tune import FirstTune
 
         try:
@@ -161,7 +160,10 @@ def _with_setting(
 
     unset, values = render.assignments(data.spec, data.best_setting, words)
     env = {name: value for name, value in os.environ.items() if name not in unset} | values
-    argv = _require_program(filled(words, data), env)
+    argv = filled(words, data)
+    if not argv or shutil.which(argv[0], path=env.get("PATH")) is None:
+        name = "".join(argv[:1]) or "left in COMMAND"
+        raise UsageError(f"there is no program {name}", "name it by its path, or set PATH")
     setting, placeholders = data.best_setting.as_dict(), {*knobs_in(words)}
     placeholders |= {RANKS} if any(f"{{{RANKS}}}" in word for word in words) else set()
     for knob in data.spec.knobs:
@@ -173,16 +175,6 @@ def _with_setting(
     if data.keeps_defaults:
         console.warn(f"running with your defaults: {claims.comparison(data.result)}")
     return env, argv
-
-
-def _require_program(argv: tuple[str, ...], env: dict[str, str]) -> tuple[str, ...]:
-    """Return a command whose program is there; ``UsageError`` if there is none."""
-    import shutil
-
-    if not argv or shutil.which(argv[0], path=env.get("PATH")) is None:
-        name = "".join(argv[:1]) or "left in COMMAND"
-        raise UsageError(f"there is no program {name}", "name it by its path, or set PATH")
-    return argv
 
 
 def _run(

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from tuner.cli import console
@@ -49,12 +48,16 @@ class FirstTune:
         ranks = 0
         try:
             job = typed_job.read(words, os.environ)
-            facts = typed_job.facts(job, this_machine(), os.environ, Path.cwd(), _input_file())
+            stdin = Path("/proc/self/fd/0")
+            input_file = stdin.readlink() if stdin.is_file() and stdin.stat().st_size else ""
+            facts = typed_job.facts(job, this_machine(), os.environ, Path.cwd(), str(input_file))
             ranks, match = facts.ranks, None
             if not self.fresh:
                 match = tuned_jobs.nearest(facts, self.storage, os.environ)
             tuned_job, differences = match or (self._tune(job, facts), [])
-            change = tuned_job.change.for_job_alike() if differences else tuned_job.change
+            change = tuned_job.change
+            if differences:  # what this program or its launcher might refuse is left out
+                change = replace(change, launcher=(), appended=())
             line = job.with_change(change)
         except Exception as error:  # the job comes first
             from tuner.launch.secrets import Redactor
@@ -145,13 +148,6 @@ def _say(text: str) -> None:
     """Write a line to stderr, if anybody reads it."""
     with suppress(OSError):
         console.err(f"tune: {text}")
-
-
-def _input_file() -> str:
-    """Return the path of the standard input; empty if that is no file, or an empty one."""
-    status = os.fstat(0)
-    is_file = S_ISREG(status.st_mode) and status.st_size
-    return str(Path("/proc/self/fd/0").readlink()) if is_file else ""
 
 
 @contextmanager

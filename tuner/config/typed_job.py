@@ -95,8 +95,7 @@ def facts(
     launcher = ""
     if job.launcher:
         file, options = _path(job.launcher[0], environ), job.keys.get("mpirun_args", ())
-        parts = (Path(job.launcher[0]).name, _file_digest(file), _digest(options))
-        launcher = " ".join(parts)
+        launcher = f"{Path(job.launcher[0]).name} {_digest(_content(file))} {_digest(options)}"
     hosts = str(job.keys.get("hosts", "")).count(",") + 1
     if "hosts" not in job.keys:
         hosts = int(environ.get("SLURM_JOB_NUM_NODES", "1"))
@@ -130,8 +129,9 @@ def _program(
         digest = _digest(program.fingerprints(words, folder))
         path = name if option else str((folder / name).resolve())
         return path, digest, str(first), words[words.index(name) + 1 :]
-    digest = _file_digest(first)
-    if _STARTER.fullmatch(first.name) or _begins_with(first, b"#!"):
+    content = _content(first)
+    digest = _digest(content)
+    if _STARTER.fullmatch(first.name) or content.startswith(b"#!"):
         # Which of its words names the program that is meant is not known: all of them do.
         return f"{first} {_digest(words)}", _digest([digest, *words]), "", ()
     return str(first), digest, "", words[1:]
@@ -142,19 +142,11 @@ def _path(word: str, environ: Mapping[str, str]) -> Path:
     return Path(on_path or word).resolve()
 
 
-def _file_digest(path: Path) -> str:
-    """Return a digest of a file's length and first part; that of nothing if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return _digest(b"%d " % path.stat().st_size + file.read(_READ_BYTES))
-    except OSError:
-        return _digest(b"")
-
-
-def _begins_with(path: Path, data: bytes) -> bool:
+def _content(path: Path) -> bytes:
+    """Return a file's first part and its length, in bytes; nothing if it cannot be read."""
     with suppress(OSError), path.open("rb") as file:
-        return file.read(len(data)) == data
-    return False
+        return file.read(_READ_BYTES) + b" %d" % path.stat().st_size
+    return b""
 
 
 def _digest(value: Any) -> str:

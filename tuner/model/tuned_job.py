@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,6 @@ class LineChange:
     prefix: tuple[str, ...] = ()  # words that start the program, as of numactl
     options: tuple[tuple[str, str], ...] = ()  # options in the line, whose values are replaced
     appended: tuple[str, ...] = ()
-
-    def for_job_alike(self) -> LineChange:
-        """Return what another job can have of it, too: what no program and no launcher refuses."""
-        return replace(self, launcher=(), appended=())
 
 
 @dataclass(frozen=True)
