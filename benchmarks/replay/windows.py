@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from benchmarks.replay.machine import STOP_S, VirtualMachine
 from benchmarks.replay.surface import Run, Surface
+from tuner.live.eligibility import is_reachable
 from tuner.live.full_run import full_run_model
 from tuner.live.running_job import running_job
 from tuner.live.window_estimate import WindowEstimate, estimate, is_long_enough, stopped
@@ -80,11 +81,14 @@ class LiveMachine(VirtualMachine):
         best_s = evidence.estimate_s([sample for each in own for sample in each.outcome.samples])
         model = full_run_model(history.records, n, objective, best_s)
         job = running_job(history.spec, history.records)
-        serves = job is not None and job.serves(history.pooling.canonical(step.setting))
+        serves = False
+        if job is not None and (last := history.records[-1].outcome.window) is not None:
+            target = history.pooling.canonical(step.setting)
+            serves = is_reachable(job.canonical, target, frozenset(last.live))
         started_s, switch_s = 0.0, SWITCH_S
         first_s: float | None = None  # what the first iteration takes, if that is the run's own
         if job is not None and serves and step.purpose is not Purpose.BASELINE:
-            number = job.number
+            number = history.records[-1].job or number
         else:  # a job is started for it
             ends_s = 0.0 if job is None else STOP_S
             started_s, switch_s = ends_s + self.wall_s(run.startup_s, ends_s), 0.0

@@ -11,7 +11,7 @@ import pytest
 from tests.study_surface import CRASH, SPEC
 from tests.study_windows import Records, setting
 from tuner.live.eligibility import is_reachable, live_vs_cold, may_be_window, why_cold
-from tuner.live.running_job import SWITCH_S, RunningJob, live_costs, running_job
+from tuner.live.running_job import SWITCH_S, live_costs, running_job
 from tuner.model import (
     BASELINE,
     UNSET,
@@ -22,6 +22,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     Knob,
+    LaunchRecord,
     Layout,
     ObjectiveSpec,
     Progress,
@@ -157,7 +158,7 @@ def test_a_log_of_other_iterations_shows_in_the_first_window(factor: float, is_o
 BOUND = replace(SPEC, knobs=(*SPEC.knobs, Knob("bind_to", Choice(("none", "core")), Env(("B",)))))
 
 
-def running(study: Records) -> RunningJob | None:
+def running(study: Records) -> LaunchRecord | None:
     return running_job(study.history.spec, study.history.records)
 
 

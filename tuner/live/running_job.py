@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tuner.live.eligibility import is_reachable, why_switched_off
-from tuner.model import Failed, Finished, LaunchRecord, Setting, StudySpec
+from tuner.live.eligibility import why_switched_off
+from tuner.model import Failed, Finished, LaunchRecord, StudySpec
 from tuner.search.scoring import Live
 from tuner.search.throughput import Pace
 
@@ -22,24 +21,8 @@ SWITCH_S = 0.5
 WINDOW_SHARE, LEAST_SHARE = 0.3, 1e-3
 
 
-@dataclass(frozen=True)
-class RunningJob:
-    """The job that runs after the last record, by the number of the launch that started it.
-
-    `live` are the knobs that it can change; its other knobs are as in `start`.
-    """
-
-    number: int
-    start: Setting
-    live: frozenset[str]
-
-    def serves(self, setting: Setting) -> bool:
-        """Return whether a (canonical) setting can be measured in the job."""
-        return is_reachable(self.start, setting, self.live)
-
-
-def running_job(spec: StudySpec, records: Sequence[LaunchRecord]) -> RunningJob | None:
-    """Return the job that runs now; ``None``: none does.
+def running_job(spec: StudySpec, records: Sequence[LaunchRecord]) -> LaunchRecord | None:
+    """Return the launch that started the job that runs now; ``None``: none does.
 
     A cold launch ends it, and so does a failure. If live measurement is switched off, no job is
     started in place of the last one.
@@ -50,8 +33,7 @@ def running_job(spec: StudySpec, records: Sequence[LaunchRecord]) -> RunningJob 
     if outcome.window is None or isinstance(outcome.ending, Failed):
         return None
     number = outcome.window.job
-    first = next((record for record in records if record.number == number), records[-1])
-    return RunningJob(number, first.canonical, frozenset(outcome.window.live))
+    return next((record for record in records if record.number == number), records[-1])
 
 
 def live_costs(
@@ -75,7 +57,7 @@ def live_costs(
     latest, _ = windows[-1]
     return Live(
         knobs=frozenset(latest.live),
-        job=None if job is None else tuple(job.start.as_dict().get(name) for name in knobs),
+        job=None if job is None else tuple(job.canonical.as_dict().get(name) for name in knobs),
         startup_s=statistics.median(startups_s or [0.0]),
         switch_s=statistics.median(switches_s or [SWITCH_S]),
         share=statistics.median(shares or [WINDOW_SHARE]),
