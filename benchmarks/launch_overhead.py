@@ -22,7 +22,7 @@ from tuner.launch import trial
 from tuner.launch.launchers.discovery import find
 from tuner.launch.request import MeasurementRequest
 from tuner.model import Env, IntRange, Knob, Layout, Outcome, StudySpec
-from tuner.study import tune
+from tuner.study.tuning import tune
 
 TARGET_S, PAIRS, RANKS = 0.15, 20, 2
 PROGRAM = """

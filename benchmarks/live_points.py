@@ -29,8 +29,9 @@ from tuner.model import (
     Value,
 )
 from tuner.stats import evidence
-from tuner.store import Store, resolve_url
-from tuner.study import tune
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
+from tuner.study.tuning import tune
 
 LEAST_CORRELATION = 0.9
 MOST_BIAS = 0.05

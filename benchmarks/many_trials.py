@@ -44,7 +44,8 @@ from tuner.model import (
     Track,
     Verdict,
 )
-from tuner.store import Store, resolve_url
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
 from tuner.study.findings import build, summary
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy

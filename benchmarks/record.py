@@ -23,9 +23,10 @@ from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outc
 from tuner.model.errors import NothingMeasuredError
 from tuner.results.exporters.json import dumps
 from tuner.stats import evidence
-from tuner.store import Store, resolve_url
-from tuner.study import tune
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
 from tuner.study.history import History
+from tuner.study.tuning import tune
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ from tuner.cli.main import main
 from tuner.hosts import interference
 from tuner.hosts.process import left_over
 from tuner.model import Finished, Outcome, Stopped
-from tuner.store import Store
+from tuner.store.store import Store
 
 PATIENCE_S = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuner.model import LaunchRecord, StudySpec
-from tuner.store import Store
+from tuner.store.store import Store
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import SearchThenConfirm

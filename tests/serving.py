@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tuner.cli import stored
 from tuner.results.dashboard.web_server import HOME, DashboardServer, bind
 from tuner.results.report.page import report
-from tuner.store import Store
+from tuner.store.store import Store
 
 
 @contextmanager

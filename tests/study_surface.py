@@ -37,9 +37,9 @@ from tuner.model import (
 from tuner.search.stopper import EarlyStopper
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
-from tuner.study import tune
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step
+from tuner.study.tuning import tune
 
 MACHINE = Machine("node1", "Some CPU", 4, 4, 4, None, 1, 8 << 30)
 

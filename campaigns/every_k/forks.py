@@ -18,7 +18,7 @@ from typing import Any
 from alembic import util
 from alembic.util import pyfiles
 
-import tuner.study
+import tuner.study.tuning
 from campaigns.every_k.cases import KINDS, Fault
 from tests.study_surface import ran, surface
 from tuner.cli.main import main as tune_main
@@ -52,7 +52,7 @@ ARGUMENTS = (
     *("--storage", "tune.db", "--mpirun", "../../mpirun"),
 )
 
-REAL = tuner.study.tune
+REAL = tuner.study.tuning.tune
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _tune(folder: Path, fault: Fault | None) -> int:
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)
     os.environ |= {"TUNE_LOCK_DIR": str(work / "lock"), "TMPDIR": str(folder)}
-    tuner.study.tune = partial(_watched, Diary(folder / "diary"), REAL)
+    tuner.study.tuning.tune = partial(_watched, Diary(folder / "diary"), REAL)
     kind = KINDS.index(fault.kind) if fault else -1
     at, error, lasts = (fault.at, fault.error, int(fault.lasts)) if fault else (0, 0, 0)
     shim = ctypes.CDLL(None)

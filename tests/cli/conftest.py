@@ -15,7 +15,7 @@ from tests.kept_launches import keep
 from tests.study_samples import study
 from tuner.cli.main import main
 from tuner.results.study_view import StudyView
-from tuner.store import Store
+from tuner.store.store import Store
 from tuner.study.findings import summary
 
 

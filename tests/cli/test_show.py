@@ -13,7 +13,7 @@ from tests.cli.conftest import Tune
 from tests.study_samples import SPEC, launched, searched, setting, stopped, study, with_outcome
 from tuner.cli import click_options, printed
 from tuner.model import BASELINE, Choice, Env, Exclusion, ExclusionKind, Failed, FailureKind, Knob
-from tuner.store import Store
+from tuner.store.store import Store
 
 
 def test_the_latest_is_shown(tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

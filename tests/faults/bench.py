@@ -35,10 +35,11 @@ from tuner.model import (
 )
 from tuner.model.errors import TunerError
 from tuner.search.engine import Done
-from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchStarted
 from tuner.study.history import History
+from tuner.study.interruption import StudyInterrupted
 from tuner.study.policy import Policy, Step, Stop
+from tuner.study.tuning import tune
 
 TRAINER = Path(__file__).with_name("trainer.py")
 #: In the environment of all that a bench starts; its value is the bench's own.

@@ -16,7 +16,7 @@ from tests.faults.trainer import STEP_S
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
 from tuner.model.errors import TunerError
 from tuner.stats import evidence
-from tuner.store import Store
+from tuner.store.store import Store
 
 Records = tuple[LaunchRecord, ...]
 

@@ -20,7 +20,7 @@ from tuner.model import LauncherInfo, Load
 from tuner.results.doctor.checks import CheckedItem, CheckState, diagnose
 from tuner.results.doctor.host_view import HostView, ProgramPython, look
 from tuner.results.doctor.several import common_network, together
-from tuner.store import Store
+from tuner.store.store import Store
 
 Look = Callable[..., HostView]
 OK, WARNING, FAILURE = CheckState.OK, CheckState.WARNING, CheckState.FAILURE

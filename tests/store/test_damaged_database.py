@@ -15,7 +15,7 @@ import pytest
 from tests.study_surface import CONFIRMED, CRASH, FakeRunner, records_in, study_in, surface
 from tuner.model import Failed, Setting
 from tuner.model.errors import TunerError, UsageError
-from tuner.store import Store
+from tuner.store.store import Store
 
 SPEC = replace(CONFIRMED, trials=4)
 

@@ -32,8 +32,9 @@ from tuner.model import (
     Verdict,
 )
 from tuner.model.errors import UsageError
-from tuner.store import Store, database
+from tuner.store import database
 from tuner.store.rows import Summary
+from tuner.store.store import Store
 from tuner.store.urls import place
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy

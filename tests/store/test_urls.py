@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.model.errors import UsageError
-from tuner.store import DEFAULT_STORAGE, display_url, resolve_url
-from tuner.store.urls import place, sqlite_path
+from tuner.store.urls import DEFAULT_STORAGE, display_url, place, resolve_url, sqlite_path
 
 
 def test_option_before_variable_before_default() -> None:

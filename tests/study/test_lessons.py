@@ -15,8 +15,8 @@ import pytest
 from tests.study_surface import BEST, SPEC, FakeRunner, events_of, records_in, row_in, study_in
 from tuner.model import Choice, Flag, Knob, Layout, Purpose, StudySpec
 from tuner.model.errors import UsageError
-from tuner.study import StudyInterrupted
 from tuner.study.events import Note
+from tuner.study.interruption import StudyInterrupted
 
 #: The same program with fewer ranks.
 EARLIER = replace(SPEC, name="earlier", layout=Layout(1), learn_from="none")

@@ -49,10 +49,9 @@ from tuner.model.errors import LimitReachedError, NothingMeasuredError
 from tuner.results import study_view
 from tuner.stats import evidence
 from tuner.store.store import Store
-from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
 from tuner.study.giving_up import why_given_up
-from tuner.study.interruption import Interruption
+from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.tuning import REMEASURED
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.json_schema import check
 from tests.light_trainer import MAIN, QUICK, command, environment, make_folder, tune
-from tuner.store import Store
+from tuner.store.store import Store
 
 pytestmark = pytest.mark.system
 

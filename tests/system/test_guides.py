@@ -27,7 +27,7 @@ from tests.marked import eventually
 from tuner.cli.app import COMMANDS
 from tuner.cli.main import main
 from tuner.results.dashboard import web_server
-from tuner.store import Store
+from tuner.store.store import Store
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 

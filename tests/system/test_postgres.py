@@ -42,11 +42,14 @@ from tuner.model import (
 )
 from tuner.model.errors import TunerError, UsageError
 from tuner.results import study_view
-from tuner.store import Store, database, resolve_url
+from tuner.store import database
 from tuner.store.database import optunas_storage
 from tuner.store.rows import RECORD
+from tuner.store.store import Store
 from tuner.store.tuned_jobs import nearest
-from tuner.study import StudyInterrupted, tune
+from tuner.store.urls import resolve_url
+from tuner.study.interruption import StudyInterrupted
+from tuner.study.tuning import tune
 
 pytestmark = pytest.mark.system
 slow = pytest.mark.slow

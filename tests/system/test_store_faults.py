@@ -13,8 +13,8 @@ import pytest
 from tests.study_surface import SPEC, FakeRunner
 from tuner.model.errors import UsageError
 from tuner.results import study_view
-from tuner.store import Store
-from tuner.study import tune
+from tuner.store.store import Store
+from tuner.study.tuning import tune
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 

@@ -25,7 +25,8 @@ from tuner.model.errors import TunerError, UsageError
 from tuner.model.wording import one_line
 from tuner.results import study_view, words
 from tuner.results.exporters import json
-from tuner.store import Store, resolve_url
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
 from tuner.study import tuning
 from tuner.study.events import Event, LaunchStarted, StudyEnded
 

@@ -15,7 +15,7 @@ from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.model import StudySpec
-    from tuner.store import Store
+    from tuner.store.store import Store
     from tuner.study.pairing import Pairs
 
 #: The verdict says if AFTER is worse by more than this share, or the one of --fail-if-slower.

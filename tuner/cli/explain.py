@@ -16,7 +16,7 @@ from tuner.model.errors import UsageError
 if TYPE_CHECKING:
     from tuner.results.explain.explained_runs import ExplainedRun
     from tuner.results.study_view import StudyView
-    from tuner.store import Store
+    from tuner.store.store import Store
 
 
 @click.command(

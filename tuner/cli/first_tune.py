@@ -102,8 +102,8 @@ class FirstTune:
         from tuner.config import study_file
         from tuner.config.job_study import study_of_job, with_own_name
         from tuner.launch.render import line_change
-        from tuner.study import tune
         from tuner.study.interruption import TIME_IS_OVER, StudyInterrupted
+        from tuner.study.tuning import tune
 
         cwd = Path.cwd()
         file, _ = study_file.find_study_file(self.study_file, cwd=cwd, has_command=True)

@@ -68,7 +68,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         dry_run.print_launches(spec, as_json=options["as_json"])
         return exits.OK
     from tuner.cli import progress, standard_input
-    from tuner.study import tune
+    from tuner.study.tuning import tune
 
     if not join and (path := standard_input.file_at_input()) is not None:
         spec = replace(spec, input=str(path), input_digest=standard_input.digest(path))

@@ -105,8 +105,8 @@ def _tune_each(scaling: Scaling, options: dict[str, Any]) -> _Outcome:
     """Tune each layout by a study of its own; return them with the studies of the best settings."""
     from tuner.cli import progress
     from tuner.results.layouts import MeasuredLayout
-    from tuner.study import tune
     from tuner.study.pairs_of_studies import again
+    from tuner.study.tuning import tune
 
     layouts, last_error = list(scaling.layouts), None
     for place, layout in enumerate(layouts):

@@ -13,7 +13,7 @@ from tuner.results import study_view
 from tuner.results.study_view import StudyView
 
 if TYPE_CHECKING:
-    from tuner.store import Store
+    from tuner.store.store import Store
 
 
 def open_store(storage: str | None) -> Store:
@@ -21,7 +21,8 @@ def open_store(storage: str | None) -> Store:
 
     The errors are those of ``Store.open``.
     """
-    from tuner.store import Store, resolve_url
+    from tuner.store.store import Store
+    from tuner.store.urls import resolve_url
 
     store = Store.open(resolve_url(storage, os.environ), create=False)
     return click.get_current_context().with_resource(store)
@@ -29,7 +30,7 @@ def open_store(storage: str | None) -> Store:
 
 def name_of(store: Store, study: str | None) -> str:
     """Return ``study``, or the name of the latest study if it is ``None``."""
-    from tuner.store import display_url
+    from tuner.store.urls import display_url
 
     if study is not None:
         return study

@@ -32,11 +32,11 @@ def command(name: str | None, run_dir: str | None, storage: str | None, as_json:
     """List the studies, or delete one."""
     from tuner.cli import stored
     from tuner.results.exporters.json import dumps
-    from tuner.store import display_url
+    from tuner.store.urls import display_url
 
     store = stored.open_store(storage)
     if name is not None:
-        from tuner.study import delete
+        from tuner.study.tuning import delete
 
         for line in delete(store, name, Path(run_dir) if run_dir else None):
             console.warn(line)

@@ -33,7 +33,7 @@ from tuner.stats import evidence
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
-    from tuner.store import Store
+    from tuner.store.store import Store
     from tuner.study.fewest import Contribution
     from tuner.study.history import History
     from tuner.study.pairing import Pairs

@@ -53,8 +53,8 @@ class RuntimeSampler(BaseSampler):
             (:class:`RuntimeTerminator`).
         seed: The same seed and trials give the same proposals.
         read: Returns the problem of a study, in place of its trials' parameters and values; all
-            other arguments but ``seed`` are then without effect. ``tuner.study.Reader()`` reads
-            what ``tune`` has stored: what a launch started with, where it was heading, what a
+            other arguments but ``seed`` are then without effect. ``tuner.study.reader.Reader()``
+            reads what ``tune`` has stored: what a launch started with, where it was heading, what a
             setting costs to reach in a running job.
     """
 

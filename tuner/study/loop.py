@@ -59,7 +59,7 @@ class Cancelled(Exception):  # noqa: N818 - not an error: the user ended the ses
 
 @dataclass(frozen=True)
 class StudyContext:
-    """What one call of :func:`tuner.study.tune` works with: study, store, folder and listener."""
+    """What one call of :func:`~.tuning.tune` works with: study, store, folder and listener."""
 
     spec: StudySpec
     store: Store

@@ -47,7 +47,7 @@ from tuner.study.trials import (
 )
 
 if TYPE_CHECKING:
-    from tuner.store import Store
+    from tuner.store.store import Store
 
 #: After this many suggestions in a row that are of no use the sampler has nothing new to say.
 MOST_REDRAWS = 20

@@ -50,7 +50,7 @@ class Fails:
 class ByPairs:
     """Launches studies of one setting each by pairs, for one command: two studies at a time.
 
-    The fields are arguments of :func:`tuner.study.tune`, apart from ``most_pairs``.
+    The fields are arguments of :func:`tuner.study.tuning.tune`, apart from ``most_pairs``.
     """
 
     storage: str | None = None
@@ -71,7 +71,7 @@ class ByPairs:
 
         The studies are launched side by side if nothing speaks against it, each first in every
         other pair. If there are enough pairs already, nothing is launched. The errors are those of
-        :func:`tuner.study.tune`.
+        :func:`tuner.study.tuning.tune`.
         """
         for spec in specs:
             check_name(spec.name)

@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.hosts.several.bench import Bench
 from tuner.model import LaunchRecord, Telemetry
 from tuner.model.errors import UsageError
-from tuner.store import Store, resolve_url
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
 
 #: A rank that has a daemon of its own, in a session of its own, and computes for a while.
 PROGRAM = """

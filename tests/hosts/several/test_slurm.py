@@ -18,7 +18,8 @@ from tests.hosts.several.bench import UP_S, Bench
 from tests.hosts.several.study_on_hosts import PROGRAM, SHORT, TUNE
 from tests.marked import eventually
 from tuner.model import Failed, LaunchRecord
-from tuner.store import Store, resolve_url
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 

@@ -24,8 +24,8 @@ from tuner.launch.launchers import discovery, interpreter_of, launcher_for
 from tuner.launch.secrets import recorded_environment
 from tuner.model import LauncherInfo
 from tuner.model.errors import TunerError
-from tuner.store import database, display_url, resolve_url
-from tuner.store.urls import sqlite_path
+from tuner.store import database
+from tuner.store.urls import display_url, resolve_url, sqlite_path
 from tuner.study.outputs import study_folder
 
 #: The program of a study that names none.
