@@ -14,8 +14,6 @@ from tuner.config.options import SHARE
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.model import StudySpec
-    from tuner.store.store import Store
     from tuner.study.pairing import Pairs
 
 #: The verdict says if AFTER is worse by more than this share, or the one of --fail-if-slower.
@@ -51,12 +49,21 @@ def command(ctx: click.Context, /, before: str, after: str, **options: Any) -> i
     from tuner.model import figures
     from tuner.results.compared_studies import Comparison, differences
     from tuner.results.exporters.json import dumps
-    from tuner.study.pairs_of_studies import ByPairs, Fails, require_comparable
+    from tuner.study.pairs_of_studies import ByPairs, Fails, require_comparable, to_launch
 
     limit, names = options["fail_if_slower"], (before, after)
     share = WORSE if limit is None else limit
     store = stored.open_store(options["storage"])
-    specs = [_to_launch(store, name, ctx.meta[TYPED]) for name in names]
+    specs = []
+    for name in names:
+        view = stored.load(store, name, detail=False)
+        if view.result.best is None:
+            hint = f"`tune show {name}` says why"
+            raise UsageError(f"the study {name} has measured nothing", hint)
+        specs.append(to_launch(store, view.spec, view.result.best.setting, ctx.meta[TYPED]))
+        old_host, host = view.spec.machine.hostname, specs[-1].machine.hostname
+        if old_host != host:
+            console.err(f"{name} was measured on {old_host}; it is launched here, on {host}")
     require_comparable(specs)
     console.err(f"launches both, as the studies {specs[0].name} and {specs[1].name}")
 
@@ -80,17 +87,3 @@ def command(ctx: click.Context, /, before: str, after: str, **options: Any) -> i
             console.out(f"differs: {difference}")
         console.out(comparison.verdict(), bold=True)
     return exits.WORSE if limit is not None and comparison.is_worse(share) else exits.OK
-
-
-def _to_launch(store: Store, name: str, typed: tuple[str, ...]) -> StudySpec:
-    """Return the study that launches the best setting of a stored one here."""
-    from tuner.cli import stored
-    from tuner.study.pairs_of_studies import to_launch
-
-    view = stored.load(store, name, detail=False)
-    if view.result.best is None:
-        raise UsageError(f"the study {name} has measured nothing", f"`tune show {name}` says why")
-    spec = to_launch(store, view.spec, view.result.best.setting, typed)
-    if (old_host := view.spec.machine.hostname) != (host := spec.machine.hostname):
-        console.err(f"{name} was measured on {old_host}; it is launched here, on {host}")
-    return spec
