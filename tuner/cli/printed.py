@@ -64,7 +64,7 @@ def print_next(data: StudyView, storage: str | None) -> None:
 
 
 def print_settings(data: StudyView) -> None:
-    """Print every setting, the fastest first; before them ranks against threads, if tuned."""
+    """Print ranks against threads, if tuned, every setting, and what each knob contributes."""
     if (rank_map := ranks_and_threads(data)) is not None:
         table, _ = rank_map
         console.out()
@@ -78,10 +78,6 @@ def print_settings(data: StudyView) -> None:
     console.print_table(table.head, table.rows, right=range(len(table.head) - 1))
     if any(measurement.stopped for measurement in data.measurements):
         console.out("  ~ projected from the log, > at least: stopped before its end")
-
-
-def print_contributions(data: StudyView) -> None:
-    """Print what each knob alone contributes to the best setting."""
     title = "What each knob alone contributes (95 % interval)"
     _print_block(title, _columns(words.contribution_rows(data), gap=2))
 

@@ -54,5 +54,4 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
         return
     printed.print_result(data, summary=False)
     printed.print_settings(data)
-    printed.print_contributions(data)
     printed.print_failures(data)
