@@ -233,11 +233,6 @@ def place(
     return Layout(ranks, tuple(by_host), tuple(by_host.values()))
 
 
-def fewest_slots(offers: Sequence[Offer]) -> int | None:
-    """Return how many slots each of the hosts has at least; ``None``: nothing says how many."""
-    return min((offer.slots for offer in offers if offer.slots), default=None)
-
-
 def with_room(offers: Sequence[Offer], ranks: int) -> tuple[str, ...]:
     """Return the hosts that take so many ranks each."""
     return tuple(offer.name for offer in offers if (offer.slots or ranks) >= ranks)

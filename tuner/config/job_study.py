@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -73,7 +73,9 @@ def study_of_job(
             "say with --short how a short run of the job's own program is started",
         )
     if not file:
-        has_log = OUT in placeholders(short_command) and _mentions_log(cwd, scripts[1])
+        script = Path(cwd, scripts[1] or os.devnull)
+        has_log = OUT in placeholders(short_command) and script.is_file()
+        has_log = has_log and b"LogReport" in script.read_bytes()
         document["objective"] = {"kind": "logreport" if has_log else "wall"}
     knobs = {name: {**tables.get(name, {}), **table} for name, table in baselines.items()}
     document["knobs"] = {**tables, **knobs}
@@ -92,10 +94,3 @@ def with_own_name(spec: StudySpec) -> StudySpec:
     """Return the study with a name that no other study has: a digest of all that it measures."""
     parts = json.dumps(identity(spec), sort_keys=True, default=str)
     return replace(spec, name=f"{spec.name}-{sha256(parts.encode()).hexdigest()[:8]}")
-
-
-def _mentions_log(folder: Path, script: str | None) -> bool:
-    """Return whether a script names Chainer's log."""
-    with suppress(OSError):
-        return script is not None and b"LogReport" in (folder / script).read_bytes()
-    return False

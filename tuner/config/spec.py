@@ -298,7 +298,8 @@ def _layout(
     rank_counts = chosen.rank_counts
     offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
     oversubscribes = bool(study.option("more_ranks_than_slots"))
-    slots = None if oversubscribes else hosts.fewest_slots(offers)
+    slots = min((offer.slots for offer in offers if offer.slots), default=None)
+    slots = None if oversubscribes else slots
     numbers = _numbers(chosen, machine, slots)
     if rank_counts is not None and offers:  # each number must fit
         hosts.place(offers, source=source, ppn=max(numbers), oversubscribe=oversubscribes)

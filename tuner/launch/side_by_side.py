@@ -124,16 +124,12 @@ def run(
             if side.running is not None and side.outcome is None:
                 _run_slice(side, other, began_s + slice_s)
             side.slices.append((began_s - pair_began_s, time.monotonic() - pair_began_s))
-            side.neighbours.append(_neighbours(counters) if is_local else None)
+            # Threads that run or wait for a CPU beside this one, while both launches pause.
+            runnable = counters.look().runnable if is_local else None
+            side.neighbours.append(None if runnable is None else max(0, runnable - 1))
             if side.outcome is not None and isinstance(side.outcome.ending, Failed):
                 _end_beside(other, side.outcome.ending)
     return [_outcome(side, other) for side, other in (sides, sides[::-1])]
-
-
-def _neighbours(counters: CounterReader) -> int | None:
-    """Return how many threads run or wait for a CPU beside this one, while both launches pause."""
-    runnable = counters.look().runnable
-    return None if runnable is None else max(0, runnable - 1)
 
 
 def _turns(keep_pauses: bool) -> Iterator[tuple[int, float]]:

@@ -139,13 +139,3 @@ def launch_record(document: Any) -> LaunchRecord:
     record = codec.from_json(LaunchRecord, document)
     datetime.fromisoformat(record.started_at)
     return record
-
-
-def observation_row(trial_id: int, record: LaunchRecord) -> dict[str, Any]:
-    """Return the row of ``tune_seen`` for a launch."""
-    telemetry = record.outcome.telemetry
-    return {
-        "trial_id": trial_id,
-        "ranks": codec.dumps(record.outcome.observation),
-        "telemetry": None if telemetry is None else codec.dumps(telemetry),
-    }

@@ -356,7 +356,12 @@ class Store:
 
     def keep_observation(self, trial_id: int, record: LaunchRecord) -> None:
         """Store the observation and the telemetry of a launch, in place of earlier ones."""
-        row = rows.observation_row(trial_id, record)
+        telemetry = record.outcome.telemetry
+        row = {
+            "trial_id": trial_id,
+            "ranks": codec.dumps(record.outcome.observation),
+            "telemetry": None if telemetry is None else codec.dumps(telemetry),
+        }
         with self._transaction() as connection:
             is_same = schema.observations.c.trial_id == trial_id
             connection.execute(sa.delete(schema.observations).where(is_same))

@@ -192,11 +192,6 @@ class History:
         """The number of trials of settings that did not fail, but never came to their end."""
         return sum(measurement.stopped is not None for measurement in self._trial_measurements)
 
-    @property
-    def most_trials(self) -> int:
-        """The number of trials that the study makes at most."""
-        return max(self.trials, min(self.spec.trials, self.size))
-
     def of(self, records: Iterable[LaunchRecord], setting: Setting) -> list[LaunchRecord]:
         """Return those of the launches that come to the (canonical) setting."""
         return [record for record in records if record.canonical == setting]

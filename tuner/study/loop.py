@@ -222,7 +222,7 @@ class StudyRun:
         folder = outputs.launch_folder(context.folder, number)
         trial_number = history.trials + 1 if purpose.stage.counts_as_trial else None
         is_live = self.live.is_window(history.records, purpose, setting)
-        most = history.most_trials
+        most = max(history.trials, min(history.spec.trials, history.size))
         context.emit(LaunchStarted(number, purpose, setting, trial_number, most, is_live, beside))
         launch = render.launch(
             spec,
