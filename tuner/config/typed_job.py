@@ -120,17 +120,20 @@ def facts(
 def _program(
     words: Sequence[str], environ: Mapping[str, str], folder: Path
 ) -> tuple[str, str, str, Sequence[str]]:
-    """Return the name of a program, a digest of its content, its interpreter, its arguments."""
+    """Return the name of a program, a digest of its content, its interpreter, its arguments.
+
+    The digest of what cannot be read is that of its name.
+    """
     option, name = program.python_target(words)
     first = _path(words[0], environ)
     if program.SHELL.fullmatch(Path(words[0]).name):
         name = "".join(words[1:2])
     if name and not name.startswith("-"):
-        digest = _digest(program.fingerprints(words, folder))
         path = name if option else str((folder / name).resolve())
+        digest = _digest(program.fingerprints(words, folder) or path)
         return path, digest, str(first), words[words.index(name) + 1 :]
     content = _content(first)
-    digest = _digest(content)
+    digest = _digest(content or str(first))
     if _STARTER.fullmatch(first.name) or content.startswith(b"#!"):
         # Which of its words names the program that is meant is not known: all of them do.
         return f"{first} {_digest(words)}", _digest([digest, *words]), "", ()
