@@ -143,7 +143,7 @@ def test_short_runs_keep_clear_of_the_jobs_output_and_set_the_options_that_it_ha
         *("t.py", "--num-workers", "{iterator_workers}", "--out", "result", "--name", "{{x}}"),
     )
     assert spec.command[1:] == tuple(command.split())
-    assert (spec.objective.kind, spec.budget_s) == ("logreport", 40)
+    assert (spec.objective.kind, spec.budget_s) == ("logreport", 25)
     assert {knob.name: knob.default for knob in spec.knobs}["iterator_workers"] == 4
 
 

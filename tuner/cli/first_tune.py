@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tuner.cli import console
 from tuner.config import typed_job
 from tuner.hosts.machine import this_machine
-from tuner.model import JobFacts, LineChange, TunedJob
+from tuner.model import Conclusion, JobFacts, LineChange, TunedJob
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model.wording import duration
 from tuner.store import tuned_jobs
@@ -128,14 +128,14 @@ class FirstTune:
         except StudyInterrupted as end:
             if end.signal_number != TIME_IS_OVER:
                 raise
-            has_launch = end.result is not None and end.result.launches_measured
-            why_not = f"nothing was proven within {limit}; for another try: --fresh"
-            if not has_launch:
+            if end.result is None or not end.result.launches_measured:
                 why_not = f"no launch ended within {limit}; try --fresh --short '--epochs 1'"
+            elif end.result.conclusion is not Conclusion.FASTER:
+                why_not = f"nothing was proven within {limit}; for another try: --fresh"
         except (NothingMeasuredError, LimitReachedError) as error:
             why_not = f"{error.message}; for another try: --fresh"
         with stored.open_store(self.storage) as store:
-            tuned_job = TunedJob(spec.name, facts, LineChange(), why_not)
+            tuned_job = TunedJob(spec.name, facts, LineChange(), why_not, is_finished=False)
             if not why_not:
                 data = stored.load(store, spec.name)
                 change = line_change(data.spec, data.best_setting)

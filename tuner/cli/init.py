@@ -94,6 +94,7 @@ def _study_text(words: tuple[str, ...] | None, asks: bool) -> str:
     if line is None:
         ranks = click.prompt("Ranks", default=1, type=click.IntRange(1), err=True) if asks else 1
         keys["mpi_procs"] = ranks
+        keys |= {"launcher": "none"} if ranks == 1 else {}  # no MPI need be installed
     source = Path(program.script_of(command) or os.devnull).read_text("utf-8", "replace")
     has_log = OUT in placeholders(command) or (OUT in options and "LogReport" in source)
     return first_study.study_text(keys, command, options, "logreport" if has_log else "wall")

@@ -12,6 +12,7 @@ from tuner.cli import console
 from tuner.cli.base import TuneCommand
 from tuner.cli.click_options import LAUNCHER_OPTIONS, knob_names, option, shared, table_options
 from tuner.model import IntRange, JsonDict, Knob, Layout
+from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.config.applicability import KnobOnHost
@@ -52,7 +53,13 @@ def command(
     from tuner.results.exporters.json import dumps
 
     rows = KNOBS if name is None else (knob(name),)
-    info = discovery.find(mpirun, (), kind=launcher, environ=os.environ)
+    try:
+        info = discovery.find(mpirun, (), kind=launcher, environ=os.environ)
+    except UsageError as error:
+        if mpirun or launcher:
+            raise
+        console.err(f"{error.message}: as for one process, without a launcher")
+        info, ranks = discovery.find(None, (), kind="none", environ=os.environ), 1
     machine = this_machine()
     layout = on_slots(Layout(ranks), machine, (), os.environ)
     host = TargetHost(machine, layout, info, host_features(os.environ))

@@ -100,9 +100,8 @@ def _pairs_line(finding: Finding, objective: ObjectiveSpec) -> str:
     """Return what the pairs of the comparison show: ``3 pairs, best 3.41 times faster …``."""
     words = figures.words(objective)
     ratio, interval = ratio_and_interval(SpeedUp.of(finding), ".2f")
-    is_proof = finding.pairs > 1  # one pair proves nothing
-    word = words.better if is_proof and finding.low > 1 else f"as {words.good}"
-    span = f" ({interval})" if is_proof and interval else ""
+    word = words.better if finding.claim == "faster" else f"as {words.good}"
+    span = f" ({interval})" if finding.pairs > 1 and interval else ""  # of one it says nothing
     number = wording.count(finding.pairs, "pair")
     return f"{how_compared(finding)}: {number}, best {ratio} times {word}{span}"
 

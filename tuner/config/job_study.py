@@ -26,7 +26,7 @@ _LAUNCH_KEYS = (
 )
 
 #: The share of the time for tuning that the search may take: warm-up and proof come on top.
-SEARCH_SHARE = 0.4
+SEARCH_SHARE = 0.25
 
 
 def study_of_job(

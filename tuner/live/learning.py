@@ -33,7 +33,7 @@ ENOUGH_ERROR, LONGEST_S = 0.02, 20.0
 #: A setting is faster if its pace differs by more than so many standard errors.
 ERRORS = 3.0
 #: What a switch takes, s, before one was seen, and how many times slower a setting may turn out.
-SWITCH_S, SLOWEST_TIMES = 0.5, 4.0
+SWITCH_S, SLOWEST_TIMES = 0.5, 8.0
 
 
 class Learning:
@@ -89,7 +89,7 @@ class Learning:
         for knob, factor in ((knob, factor) for knob in in_force for factor in (0.5, 2.0)):
             while (value := int(factor * in_force[knob])) in range(1, self._most + 1):
                 # A first look at a setting takes a switch, one back, and a few iterations.
-                first_look_s = 2 * self._switch_s + SLOWEST_TIMES * self._first_pace_s
+                first_look_s = 2 * (self._switch_s + SLOWEST_TIMES * self._first_pace_s)
                 is_late = time.monotonic() - self._began_s > FIRST_S
                 if is_late or self.lost_s + first_look_s > MOST_LOST_S:
                     return

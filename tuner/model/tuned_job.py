@@ -64,3 +64,4 @@ class TunedJob:
     job: JobFacts
     change: LineChange
     verdict: str  # a sentence about the setting: how much faster it is than the line as typed
+    is_finished: bool = True  # otherwise only that job itself is not tuned again

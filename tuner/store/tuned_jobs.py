@@ -37,7 +37,7 @@ def nearest(
         with suppress(ValueError, KeyError, TypeError, RecursionError):  # another version wrote it
             tuned = codec.from_json(TunedJob, json.loads(text))
             differences = job.differences(tuned.job)
-            if differences is not None:
+            if differences == [] or (differences and tuned.is_finished):
                 candidates.append((tuned, differences))
     return min(
         candidates,

@@ -35,7 +35,7 @@ class Confirmation:
     best_failed: Failed | None = None  # how the best failed when it was launched again
     next: tuple[Setting, ...] = ()  # one setting, or two side by side, of which the first begins
     left_s: float | None = 0.0  # how long the launches to come take; None: that is not known
-    proven: Finding | None = None  # what the usual rule proves while ``--confirm`` asks for more
+    proven: Finding | None = None  # what is proven already, while the interval is to be narrower
     why_in_turn: str = ""  # empty if they are launched side by side, or the user asked for it
 
     def other_side(self, setting: Setting) -> Setting | None:
@@ -95,7 +95,8 @@ def _compared(history: History, so_far: Confirmation) -> Confirmation:
     count = len(pairs.launches)
     if (finding := _judge(history, pairs, is_last=_is_costly(history, count))) is not None:
         return replace(so_far, finding=finding)
-    proven = None
+    last = pairs.judge(history.spec.precision, is_last=True)
+    proven = last if last is not None and last.claim == "faster" else None
     if history.spec.confirm in {"more", "exact"}:
         by_usual_rule = (pairs.first(n).judge(history.spec.precision) for n in range(count, 0, -1))
         proven = next(filter(None, by_usual_rule), None)
