@@ -125,7 +125,7 @@ def test_pairs_so_far_claim_no_more_than_they_show() -> None:
     assert lines == [
         "in turn: 1 pair, best 1.04 times as fast",
         "in turn: 1 pair, best 6.20 times as fast",
-        "in turn: 2 pairs, best at least 1.30 times faster",
+        "in turn: 2 pairs, best at least 1.30 times as fast",
         "in turn: 2 pairs, best 6.20 times as fast (too few runs that agree for an interval)",
     ]
 
