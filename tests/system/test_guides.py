@@ -3,7 +3,7 @@
 A study's command is asked for its first launches (``--dry-run``), every other one runs on a real
 study. Commands with hosts are in ``tests/hosts/several``, those with a server in ``test_postgres``
 and ``test_publish``, those with ``--first-tune`` in ``test_first_tune``, and ``tune scale`` is in
-``test_cli``.
+``test_cli``. The guides with ``tune compare`` are run as a whole.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def test_the_guide_for_agents_tells_a_gain_from_none(tmp_path: Path) -> None:
     assert judged(command) == ("faster", {"version": "after"})
     (tmp_path / "after" / "train.py").write_bytes((tmp_path / "before" / "train.py").read_bytes())
     refused = run_measure(command)
-    assert refused.returncode == 2 and "of the old: after/train.py" in refused.stderr
+    assert refused.returncode == 2 and "measured the old after/train.py" in refused.stderr
     verdict, export = judged(command.replace("-q", "-q --fresh"))
     assert verdict in {"no gain worth having", "inconclusive"} and export == {}
     *studies, last = compare.splitlines()
@@ -213,7 +213,7 @@ def test_the_guide_for_agents_tells_a_gain_from_none(tmp_path: Path) -> None:
 PROGRAMS = ("benchmark.sh", "gmx", "gmx_mpi", "lulesh", "solver", "torchrun")
 
 #: What other tests run.
-ELSEWHERE = "tune scale|--first-tune|--host|postgresql:|mlflow|wandb"
+ELSEWHERE = "tune compare|tune scale|--first-tune|--host|postgresql:|mlflow|wandb"
 
 #: Those of pages that no other test runs as a whole.
 COMMANDS_BY_PAGE = {
@@ -225,7 +225,7 @@ COMMANDS_BY_PAGE = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the reader's programs, and with a finished study and its export."""
+    """A folder with the reader's programs, and with a finished study."""
     folder = tmp_path_factory.mktemp("documented")
     make(folder, 3)
     (folder / "mnist.py").write_text(TRAIN)
@@ -240,7 +240,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         enter(folder, patch)
         job = ("-n", "1", "--knob", "omp_threads=1,2", "--", "python", "train.py", "--out", "{out}")
         assert main(["--name", "NAME", "--no-confirm", *job]) == 0
-        assert main(["export", "-o", "BEFORE.json"]) == 0
     return folder
 
 
@@ -255,7 +254,7 @@ def typed(command: str) -> list[str]:
     if command.startswith("tune … "):
         own = " --chunk {chunk}" if "chunk" in command else ""
         command = command.replace("…", "-n 2") + f" -- python train.py --out {{out}}{own}"
-    for name, value in {"…": "", "BEFORE": "BEFORE.json", "AFTER": "NAME", "STUDY": "NAME"}.items():
+    for name, value in {"…": "", "STUDY": "NAME"}.items():
         command = command.replace(name, value)
     words = shlex.split(command)[1:]
     if words[0] not in COMMANDS:

@@ -119,6 +119,6 @@ def require_same(spec: StudySpec, old: JsonDict) -> None:
         hint += " which deletes its measurements"
         if all(each.startswith(_FILE) for each in differences):
             files = ", ".join(each[len(_FILE) :].rpartition(": ")[0] for each in differences)
-            text = f"edited since the study {name} began, so its launches are of the old: {files}"
+            text = f"edited since the study {name} began, so its launches measured the old {files}"
             hint += "\nif the edit does not bear on its times, add --same-program"
         raise UsageError(text, hint)
