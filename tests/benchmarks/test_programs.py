@@ -34,7 +34,7 @@ STOPPED = {"bound_s": 0.1, "projection_s": 0.25, "low_s": 0.2, "high_s": 0.3, "l
            "rule": "drift"}  # fmt: skip
 EXPLAINED = {
     "runs": [
-        {"name": "best", "sentence": "nothing: bound by compute, 90 % of the time (clear)"},
+        {"name": "best", "sentence": "bound by compute, 90 % of the time (clear)"},
         {"name": "baseline", "sentence": "held back by the loader (a.py:7 next), 60 % of the time"},
     ]
 }
@@ -49,7 +49,7 @@ def test_a_line_of_the_table() -> None:
         "4 steps/s",
         "2.00 (1.90 to 2.10)",
         "omp_threads=1 bind_to=core",
-        "the loader (a.py:7 next), 60 % → nothing: bound by compute, 90 %",
+        "the loader (a.py:7 next), 60 % → bound by compute, 90 %",
     )
 
 

@@ -36,7 +36,7 @@ def test_best_and_defaults_stand_side_by_side(tune: Tune, recorded: str) -> None
     assert lines[0] == "Study mnist"
     assert lines[1].startswith("  best: omp_threads=1") and lines[1].endswith("launch 2, 3.60 s")
     assert "  baseline: defaults, launch 1, 8.32 s" in lines
-    assert "best: nothing: bound by compute, 100 % of the time (clear)" in lines
+    assert "best: bound by compute, 100 % of the time (clear)" in lines
     drown = "baseline: held back by cores oversubscribed by the ranks' own threads"
     assert any(line.startswith(drown) for line in lines)
     assert "  a lower omp_threads addresses it" in lines

@@ -26,7 +26,7 @@ _VERDICTS = {
     Verdict.HONOURED: "took effect",
     Verdict.CAPPED: "capped",
     Verdict.OVERRIDDEN: "overridden by the program",
-    Verdict.NOT_OBSERVABLE: "could not be observed",
+    Verdict.NOT_OBSERVABLE: "the effect could not be observed",
 }
 
 

@@ -27,8 +27,8 @@ class Cause(StrEnum):
     EXCHANGE = "exchange between the ranks"
     STRAGGLER = "a rank that the others wait for"
     MEMORY = "memory is short"
-    CPU = "nothing: bound by compute"
-    GPU = "nothing: bound by the GPU"
+    CPU = "bound by compute"
+    GPU = "bound by the GPU"
     WAITING = "waiting for something that was not seen"
     UNKNOWN = "not known"
 
