@@ -20,6 +20,7 @@ from tuner.model import Choice, IntRange
 from tuner.study.events import Event, StudyEnded
 
 COMMAND = [sys.executable, "train.py", "--out", "{out}", "-j", "{iterator_workers}"]
+RATE = {"kind": "pattern", "pattern": "([0-9.]+) it", "unit": "it/s"}
 
 
 @pytest.fixture(autouse=True)
@@ -92,9 +93,9 @@ def test_a_study_prints_nothing_and_gives_its_result(
         ({"knobs": {"omp_thread": range(1, 3)}}, "knobs.omp_thread: nothing carries it"),
         ({"mpi_procs": 8, "ppn": 4}, "^mpi_procs=8 with ppn=4 needs other hosts"),
         ({"global_batch": 3}, "there is global_batch=3, but no {batch_per_rank}"),
-        ({"hosts": "h1:2", "hostfile": "h"}, "^hosts= and hostfile= both name hosts"),
+        ({"hosts": "h1:2", "hostfile": "h"}, "^hosts and hostfile both name hosts"),
         ({"name": "a b"}, "^name='a b' is not a name"),
-        ({"launcher": "none", "hosts": "h1"}, "^launcher= none starts .* hosts= names hosts"),
+        ({"launcher": "none", "hosts": "h1"}, '^launcher="none" starts .* and hosts names hosts'),
         ({"knobs": {"omp_threads": [0.5]}}, r"knobs.omp_threads.values: .* is \[0.5\]"),
     ],
 )
@@ -102,6 +103,28 @@ def test_a_wrong_argument_is_named_with_its_value(given: dict[str, Any], said: s
     with pytest.raises(tuner.TunerError, match=said.replace("()", r"\(\)")) as caught:
         tuner.tune(COMMAND, **given)
     assert caught.value.__notes__ == [caught.value.hint]
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "said"),
+    [
+        ("", {}, "no command in tune()\nfor example: python train.py --out {out}"),
+        ("{python} train.py", {}, 'run_in_out=True, and objective={"filename": "result/log"}, say'),
+        ("{python} train.py", {}, "objective=\"wall\", or objective='pattern:REGEX'"),
+        ("x {batch_per_rank} {out}", {}, "no global_batch\nthey go together: global_batch=256"),
+        ("{python} {out} -x {foo}", {}, 'its values: knobs={"foo": "1..8"}. Write'),
+        ("{python} {out} -x {foo}", {}, "batch_per_rank, omp_threads"),  # ranks only once
+        ("mpirun ./x", {}, ": tune -n RANKS -- python train.py …\nArguments"),
+        (COMMAND, {"objective": RATE}, 'Add objective={"maximize": True}; if'),
+        (COMMAND, {"trials": "x"}, "is 'x'.\nhelp(tuner.tune) says"),
+        (COMMAND, {"hosts": "h1:2", "mpi_procs": 8}, "more_ranks_than_slots=True runs"),
+        (Path("nope.toml"), {}, "nope.toml cannot be read: No such file or directory\n\n"),
+    ],
+)
+def test_an_error_speaks_of_arguments(command: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(tuner.TunerError) as caught:
+        tuner.tune(command, **given)
+    assert said in f"{caught.value.message}\n{caught.value.hint}\n"
 
 
 def test_a_spec_takes_no_options() -> None:

@@ -66,21 +66,36 @@ class TuneResult(Result):
         return one_line(f"<p><strong>{title}</strong></p><table>{rows}</table>", most=None)
 
 
-#: The arguments of :func:`tune` by the options of the command line that do the same.
+#: The arguments of :func:`tune` by the options that do the same; ``{}`` is the value.
 _ARGUMENTS = {
-    "--storage": "storage=",
-    "--run-dir": "run_dir=",
+    "--storage": "storage={}",
+    "--run-dir": "run_dir={}",
     **{f"--{name}": f"{name}=True" for name in ("fresh", "remeasure", "wait")},
-    **{row.flag: f"{row.key}={'True' if row.kind is SWITCH else ''}" for row in OPTIONS},
+    **{row.flag: f"{row.key}={'True' if row.kind is SWITCH else '{}'}" for row in OPTIONS},
+    "--log": 'objective={"filename": {}}',
+    "--unit": 'objective={"unit": {}}',
+    "--maximize": 'objective={"maximize": True}',
+    "--knob": 'knobs={"NAME": {}}',
+    **{f"--{key}": f'knobs={{"NAME": {{"{key}": {{}}}}}}' for key in ("fix", "baseline")},
 }
-#: An option with the blank before its value: a number, a quotation, NAME, or a word that a
-#: punctuation mark continues (`4:2`).
-_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)(?![\w-])([ =](?=[\d'\"A-Z]|\w+[:=/.,]\w))?")
+_CHOICES = {row.flag: row.kind.choices for row in OPTIONS}
+#: A whole command line, which stays as it is; or an option, and the word or quotation behind it.
+_OPTION = re.compile(
+    r"`tune [^`]*`|\btune (?:-|…|init )[^\n]*|(?<![\w-])(?P<option>--[a-z][a-z-]*)(?![\w-])"
+    r"(?:[ =](?P<value>'[^'\n]*'|\"[^\"\n]*\"|\w[][\w:=/.,%@-]*(?<=[]\w%])))?"
+)
 
 
-def in_python(text: str) -> str:
-    """Return a message with Python's arguments in place of options of the command line."""
-    return _OPTION.sub(lambda match: _ARGUMENTS.get(match[1], match[0]), text)
+def _argument(match: re.Match[str]) -> str:
+    """Return an option with its value, if that is none of the sentence's words, as an argument."""
+    option, value = match["option"] or "", match["value"] or ""
+    form = _ARGUMENTS.get(option, option)
+    looks_like_one = value in _CHOICES.get(option, ()) or re.search(r"[\d'\":=/.,]|^[A-Z]+$", value)
+    if "{}" not in form or not (looks_like_one or (value and option == "--knob")):
+        return match[0].replace(option, re.sub(r"=.*\{\}.*", "", form), 1)
+    name, _, value = value.partition("=") if "NAME" in form else ("", "", value)
+    quoted = value if re.fullmatch(r"\d+(\.\d+)?|[A-Z]+|['\"].*|", value) else f'"{value}"'
+    return form.replace("NAME", name).replace("{}", quoted or "{}")
 
 
 @contextmanager
@@ -89,7 +104,8 @@ def _errors_in_python() -> Iterator[None]:
     try:
         yield
     except TunerError as error:
-        error.message, error.hint = in_python(error.message), in_python(error.hint)
+        texts = error.message, error.hint
+        error.message, error.hint = (_OPTION.sub(_argument, text) for text in texts)
         error.args, error.__notes__ = (error.message,), [error.hint] if error.hint else []
         raise
 
@@ -184,7 +200,7 @@ def _spec(command: str | Sequence[str] | Path, options: dict[str, Any]) -> Study
     typed = {"name": options.get("name")}  # a typed name gets no number of ranks
     if isinstance(document.get("objective"), str):
         typed["objective"] = document.pop("objective")
-    check(document, "tune()")
+    check(document, "tune()", hint="help(tuner.tune) says what it takes")
     return build_spec(file=document, options=typed)
 
 

@@ -255,7 +255,7 @@ def _refusal_of_launcher(
         ranks = host.layout.with_ranks_per_host(value).ranks
         if host.global_batch % ranks:
             why = f"{ranks} ranks cannot share --global-batch {host.global_batch} evenly"
-            return why, "name numbers that divide it, such as -n 1,2,4"
+            return why, "name numbers that divide it, such as --mpi-procs 1,2,4"
     return None
 
 

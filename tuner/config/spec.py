@@ -66,7 +66,7 @@ MOST_HOSTFILE_BYTES = 1 << 24
 def build_spec(
     *,
     file: Document | None = None,
-    source: str = "Python",
+    source: str = "tune()",
     command: Sequence[str] | None = None,
     options: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
@@ -110,7 +110,7 @@ def build_spec(
         raise UsageError(
             f"the command ({source}) has no {{out}}, so its log could not be found",
             "put {out} where the program takes the folder for its log: … --out {out}\n"
-            "A program that writes where it runs: --run-in-out --log result/log, say\n"
+            "A program that writes where it runs: --run-in-out, and --log result/log, say\n"
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'",
         )
     path = program.check(template, environ=environ, cwd=cwd)
@@ -239,12 +239,12 @@ def _check_batch(
         has, lacks = (has, lacks) if global_batch is None else (f"{lacks} {global_batch}", has)
         raise UsageError(
             f"there is {has}, but no {lacks}",
-            f"they go together: tune … --global-batch 256 -- … --batch {{{name}}}",
+            f"they go together: --global-batch 256, and … --batch {{{name}}} in the command",
         )
     if global_batch is not None and global_batch % layout.ranks:
         raise UsageError(
             f"--global-batch {global_batch}: {layout.ranks} ranks cannot share it evenly",
-            "another batch, or another number of ranks (-n)",
+            "another batch, or another number of ranks (--mpi-procs)",
         )
 
 
@@ -411,7 +411,7 @@ def check_command(words: Sequence[str], place: str) -> None:
     if not words or not words[0].strip():
         raise UsageError(
             f"there is no command {place}",
-            "for example: tune --mpi-procs 8 -- python train.py --out {out}",
+            "for example: python train.py --out {out}",
         )
     if line := launch_line(words):  # each rank would start ranks of its own
         name = " ".join(filter(None, (line.name, SUBCOMMANDS.get(line.name))))

@@ -333,7 +333,7 @@ def parse(data: bytes, place: str) -> Document:
     return document
 
 
-def check(document: Document, place: str) -> None:
+def check(document: Document, place: str, hint: str = "`tune init -` shows the format") -> None:
     """Raise ``UsageError`` with every wrong key and form; if there is none, with all nonsense."""
     study, mistakes = _read_study(document)
     if _holds_nul(document):
@@ -342,7 +342,7 @@ def check(document: Document, place: str) -> None:
         mistakes = _mistakes_of_sense(study)
     if mistakes:
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
-        raise UsageError("\n".join([head, *mistakes]), "`tune init -` shows the format")
+        raise UsageError("\n".join([head, *mistakes]), hint)
 
 
 def _holds_nul(value: object) -> bool:

@@ -56,7 +56,7 @@ def read_typed(path: Path, place: str, most_bytes: int) -> bytes:
         with open_untrusted(path, follows_links=True) as file:
             data = file.read(most_bytes + 1)
     except OSError as error:
-        hint = "write what it holds to a plain file, and name that"
+        hint = "" if isinstance(error, FileNotFoundError) else "write it to a plain file, name that"
         raise UsageError(f"{place} cannot be read: {error.strerror}", hint) from error
     if len(data) > most_bytes:
         raise UsageError(f"{place} is longer than {most_bytes / 1e6:.3g} MB", "name another file")

@@ -82,8 +82,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
     """Return the hint for an unknown name: the nearest candidate, or else all candidates."""
-    names = list(candidates)
-    near = nearest(name, names)
-    if near is not None:
+    names = list(dict.fromkeys(candidates))
+    if (near := nearest(name, names)) is not None:
         return f"did you mean {near!r}?"
     return f"known: {', '.join(names)}." if names else ""
