@@ -55,8 +55,8 @@ def install(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inst
 
 
 LINES: list[tuple[str, str, dict[str, Any]]] = [
-    ("", "time ./solver -n 3", {"command": "time ./solver -n 3", "mpi_procs": 1}),
-    *(("", line, {"command": line, "mpi_procs": 1}) for line in (
+    *(("", line, {"command": line, "mpi_procs": 1, "launcher": "none"}) for line in (
+        "time ./solver -n 3",
         "nice -n 5 ./solver -b mpirun", "stdbuf -oL ./solver -b mpirun",
         "time -v ./solver -b mpirun", "env A=1 3dsolver -b mpirun",
     )),

@@ -48,7 +48,9 @@ def test_every_difference_is_named() -> None:
 
 def test_an_edited_program_is_named_with_the_next_step() -> None:
     old, new = (replace(SPEC, programs=(("train.py", n), (f"{n}.py", n))) for n in "12")
-    with pytest.raises(UsageError, match=r"^edited since the study .*: train\.py\n") as caught:
+    with pytest.raises(
+        UsageError, match=r"^edited since the study .* the old train\.py\n"
+    ) as caught:
         require_same(new, identity(old))
     assert "--fresh" in caught.value.hint and "--same-program" in caught.value.hint
     require_same(replace(new, same_program=True), identity(old))
