@@ -35,7 +35,10 @@ print(workers[0])
 @pytest.mark.parametrize(
     ("times_s", "workers", "said"),
     [
-        ({1: 0.03, 2: 0.02, 4: 0.01}, "4", "iterator_workers 2 -> 4"),
+        (
+            {1: 0.03, 2: 0.02, 4: 0.01},
+            *("4", "the running job goes on with iterator_workers 2 -> 4"),
+        ),
         ({1: 0.2, 2: 0.02, 4: 0.6}, "2", ""),
     ],
     ids=["more are faster", "others are far slower"],

@@ -21,10 +21,8 @@ from tuner.model import RANKS, Env, StudySpec
 from tuner.model.errors import TunerError, UsageError
 
 if TYPE_CHECKING:
+    from tuner.cli.first_tune import StartedCommand
     from tuner.results.study_view import StudyView
-
-#: A command, what its environment gets, and what says which of its hosts are lost.
-StartedCommand = tuple[tuple[str, ...], dict[str, str], Callable[[], str]]
 
 #: A heading of the help.
 JOB = "A job that is tuned before it first runs"

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from tuner.config.typed_job import TypedJob
     from tuner.results.study_view import StudyView
 
+#: A command, what its environment gets, and what says which of its hosts are lost.
+StartedCommand = tuple[tuple[str, ...], dict[str, str], Callable[[], str]]
+
 
 @dataclass(frozen=True)
 class FirstTune:
@@ -77,10 +80,8 @@ class FirstTune:
         return line, ranks
 
     @contextmanager
-    def started(
-        self, line: tuple[str, ...], ranks: int
-    ) -> Iterator[tuple[tuple[str, ...], dict[str, str], Callable[[], str]]]:
-        """Yield the line, what its environment gets, and what is called while the job runs."""
+    def started(self, line: tuple[str, ...], ranks: int) -> Iterator[StartedCommand]:
+        """Yield the line as it is started once; with ``--learn`` the job is improved meanwhile."""
         if not (self.learn and ranks):
             yield line, {}, lambda: ""
             return
@@ -88,11 +89,8 @@ class FirstTune:
 
         from tuner.live.learning import Learning
 
-        def say(text: str) -> None:
-            _say(f"the running job goes on with {text}")
-
         with TemporaryDirectory(prefix="tune-", ignore_cleanup_errors=True) as folder:
-            learning = Learning(ranks, this_machine().cores, Path(folder), say)
+            learning = Learning(ranks, this_machine().cores, Path(folder), _say)
             with closing(learning):
                 yield line, learning.environment, learning
 

@@ -62,6 +62,11 @@ def options_in(words: Sequence[str]) -> dict[str, list[str]]:
     return options
 
 
+def has_option(words: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a command has an option of one of these names."""
+    return any(word.partition("=")[0] in names for word in words)
+
+
 def with_option(
     words: Sequence[str], names: Sequence[str], value: str
 ) -> tuple[tuple[str, ...], str]:
@@ -90,7 +95,7 @@ def with_placeholders(
     words, knobs = tuple(command), dict[str, dict[str, Any]]()
     for placeholder, names in options.items():
         mark = f"{{{placeholder}}}"
-        if not any(word.partition("=")[0] in names for word in words):
+        if not has_option(words, names):
             words = (*words, names[0], "")
         words, value = with_option(words, names, mark)
         if placeholder != OUT:

@@ -51,21 +51,19 @@ def study_of_job(
     short_command = tuple(WORDS.read(document["command"])) if "command" in document else ()
     in_file = {name: [option] for name, option in options_of_placeholders(short_command).items()}
     options = {**first_study.options_in(job.program), **in_file}
-    folders = {OUT: options.pop(OUT)} if OUT in options else {}
+    folder_options = options.pop(OUT, [])
     words = [*map(program.literal, job.program)]
     in_line = {
         name: names
         for name, names in options.items()
-        if (not file or name in {*tables, *in_file})
-        and any(word.partition("=")[0] in names for word in words)
+        if (not file or name in {*tables, *in_file}) and first_study.has_option(words, names)
     }
     job_words, baselines = first_study.with_placeholders(words, in_line)
     if short or not short_command:
         has_program = short and not short[0].startswith("-")
         words = [*map(program.literal, short)] if has_program else [*words, *short]
-        is_told = any(word.partition("=")[0] in folders.get(OUT, ()) for word in words)
-        told_folders = folders if is_told else {}
-        short_command, _ = first_study.with_placeholders(words, {**in_line, **told_folders})
+        folders = {OUT: folder_options} if first_study.has_option(words, folder_options) else {}
+        short_command, _ = first_study.with_placeholders(words, {**in_line, **folders})
     scripts = [program.script_of(command) for command in (short_command, job_words)]
     if None not in scripts and Path(str(scripts[0])).name != Path(str(scripts[1])).name:
         raise UsageError(

@@ -88,7 +88,7 @@ def read(words: Sequence[str], environ: Mapping[str, str]) -> TypedJob:
 def facts(
     job: TypedJob, machine: Machine, environ: Mapping[str, str], folder: Path, input_file: str = ""
 ) -> JobFacts:
-    """Return what the fastest setting of a job depends on, which is started in ``folder``.
+    """Return what the fastest setting of a job depends on that is started in ``folder``.
 
     ``input_file`` is the path of its standard input if that is a file.
     """

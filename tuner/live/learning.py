@@ -41,8 +41,7 @@ class Learning:
 
     The job has so many ``ranks``, each with at most ``most_threads`` threads or workers, and needs
     the variables of ``environment``. ``say`` is told of each improvement. ``lost_s`` is what the
-    job has lost by now against its first pace, s; negative: it has won.
-    ``is_over``: nothing more is tried.
+    job has lost against its first pace, s; negative: it won. Nothing is tried once it ``is_over``.
     """
 
     def __init__(
@@ -97,7 +96,8 @@ class Learning:
                 if faster is None:
                     break
                 times = pace.pace_s / faster.pace_s
-                self._say(f"{knob} {in_force[knob]} -> {value}: {times:.2f} times faster")
+                text = f"{knob} {in_force[knob]} -> {value}: {times:.2f} times faster"
+                self._say(f"the running job goes on with {text}")
                 in_force[knob], pace = value, faster
 
     def _trial(

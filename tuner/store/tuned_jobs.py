@@ -1,7 +1,7 @@
 """Finds the job that ``--first-tune`` has tuned before, as fast as a job should start.
 
-SQLAlchemy takes longer to import than that may take, so a driver reads the one attribute that
-counts of Optuna's studies. Nothing is written: the database may be read-only.
+SQLAlchemy alone takes longer to import than that may take, so the database's driver reads one
+attribute of Optuna's studies. Nothing is written: the database may be read-only.
 """
 
 from __future__ import annotations

@@ -95,11 +95,12 @@ def _compared(history: History, so_far: Confirmation) -> Confirmation:
     count = len(pairs.launches)
     if (finding := _judge(history, pairs, is_last=_is_costly(history, count))) is not None:
         return replace(so_far, finding=finding)
-    last = pairs.judge(history.spec.precision, is_last=True)
-    proven = last if last is not None and last.claim == "faster" else None
     if history.spec.confirm in {"more", "exact"}:
         by_usual_rule = (pairs.first(n).judge(history.spec.precision) for n in range(count, 0, -1))
         proven = next(filter(None, by_usual_rule), None)
+    else:
+        last = pairs.judge(history.spec.precision, is_last=True)
+        proven = last if last is not None and last.claim == "faster" else None
     # Each of the two begins every other pair.
     launches: tuple[Setting, ...] = (reference, best) if count % 2 else (best, reference)
     if why_in_turn is not None:

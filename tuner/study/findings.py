@@ -52,7 +52,7 @@ def build(
     left_s = finding = candidate = export = conclusion = handed_over = None
     if confirmed is not None:
         left_s, candidate = confirmed.left_s, measured.get(confirmed.best)
-        if confirmed.proven is not None:  # it stands until ``--confirm`` has what it asks for
+        if confirmed.proven is not None:  # it stands, though the interval is to be narrower
             confirmed = replace(confirmed, finding=confirmed.proven, next=())
         finding = confirmed.finding
         is_over = finding is not None or state is StudyState.FINISHED

@@ -70,8 +70,8 @@ def tune(
 
     A study of that name is continued; a finished one only gives its result. ``fresh`` deletes what
     it has, ``remeasure`` keeps that but counts none of its times; ``joined`` measures a part of a
-    search that another host began (:func:`to_join`). After ``limit_s`` the study ends as by
-    SIGALRM. The storage is an SQLite file or a URL (default: ``TUNE_STORAGE``, else
+    search that another host began (:func:`to_join`). After ``limit_s`` the study is
+    interrupted. The storage is an SQLite file or a URL (default: ``TUNE_STORAGE``, else
     ``studies/tune.db``), and launches write to ``outputs`` (default: beside the SQLite file). What
     launches, what measures in running jobs and what says what comes next can be replaced.
 
