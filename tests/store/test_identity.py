@@ -49,7 +49,7 @@ def test_every_difference_is_named() -> None:
 def test_an_edited_program_is_named_with_the_next_step() -> None:
     old, new = (replace(SPEC, programs=(("train.py", n), (f"{n}.py", n))) for n in "12")
     with pytest.raises(
-        UsageError, match=r"^edited since the study .* the old train\.py\n"
+        UsageError, match=r"^you edited train\.py since the study .* measured the old one\n"
     ) as caught:
         require_same(new, identity(old))
     assert "--fresh" in caught.value.hint and "--same-program" in caught.value.hint

@@ -117,8 +117,8 @@ def require_same(spec: StudySpec, old: JsonDict) -> None:
         text = f"the stored study {name} differs from what was typed: " + "; ".join(differences)
         hint = f"to keep both, add --name {name}-2; to replace the stored one, add --fresh,"
         hint += " which deletes its measurements"
-        if all(each.startswith(_FILE) for each in differences):
-            files = ", ".join(each[len(_FILE) :].rpartition(": ")[0] for each in differences)
-            text = f"edited since the study {name} began, so its launches measured the old {files}"
+        if all(line.startswith(_FILE) for line in differences):
+            files = ", ".join(line[len(_FILE) :].rpartition(": ")[0] for line in differences)
+            text = f"you edited {files} since the study {name} began: it has measured the old one"
             hint += "\nif the edit does not bear on its times, add --same-program"
         raise UsageError(text, hint)
