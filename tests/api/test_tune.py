@@ -78,7 +78,7 @@ def test_a_study_prints_nothing_and_gives_its_result(
 
     with Path("train.py").open("a") as file:
         file.write("# an edit that does not bear on the times")
-    with pytest.raises(tuner.TunerError, match=r"measured the old train\.py") as caught:
+    with pytest.raises(tuner.TunerError, match=r"edited train\.py since the study") as caught:
         again()
     assert caught.value.hint.endswith("add same_program=True")
     assert again(same_program=True) == again() == result

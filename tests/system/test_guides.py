@@ -197,7 +197,7 @@ def test_the_guide_for_agents_tells_a_gain_from_none(tmp_path: Path) -> None:
     assert judged(command) == ("faster", {"version": "after"})
     (tmp_path / "after" / "train.py").write_bytes((tmp_path / "before" / "train.py").read_bytes())
     refused = run_measure(command)
-    assert refused.returncode == 2 and "measured the old after/train.py" in refused.stderr
+    assert refused.returncode == 2 and "you edited after/train.py" in refused.stderr
     verdict, export = judged(command.replace("-q", "-q --fresh"))
     assert verdict in {"no gain worth having", "inconclusive"} and export == {}
     *studies, last = compare.splitlines()
